@@ -1,0 +1,1 @@
+"""Pure rules: no clock, chance, environment, log, file or network. Time and chance are arguments."""

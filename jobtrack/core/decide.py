@@ -1,0 +1,199 @@
+"""What to do next: pure, total, and recomputable from what is stored with each decision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from jobtrack.core.backoff import local_delay, spread, steep_delay
+from jobtrack.core.escalation import Question, Reason
+from jobtrack.core.observation import DelaySource, Kind, Observation
+from jobtrack.core.operation import Operation, OperationState, Spent
+from jobtrack.core.reply import Trouble
+from jobtrack.core.table import ProviderTable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """Look again later."""
+
+    not_before: datetime  # floor for sending; may lie past the deadline (R-POLL-3)
+    at: datetime  # next wake-up: never past the deadline or an untold business deadline
+    delay: timedelta  # from now to ``not_before``
+    source: DelaySource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclude:
+    """The job ended; so does the operation (R-END-1)."""
+
+    state: OperationState  # terminal
+    cause: str = ""  # of `failed`
+    question: Question | None = None  # asked although it ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Nothing more is sent until a person decides."""
+
+    question: Question
+
+
+Decision = Wait | Conclude | Stop
+
+_STOPS = {
+    Kind.ATTENTION: Reason.PROVIDER_WAITS,
+    Kind.UNKNOWN_STATE: Reason.UNKNOWN_STATE,
+    Kind.INVALID_RESPONSE: Reason.INVALID_RESPONSE,
+    Kind.JOB_ID_MISMATCH: Reason.JOB_ID_MISMATCH,
+    Kind.INVALID_RESULT: Reason.INVALID_RESULT,
+    Kind.DENIED: Reason.AUTHORIZATION_DENIED,
+    Kind.TARGET_DENIED: Reason.TARGET_DENIED,
+}
+"""Observations that stop whatever the budgets say (R-READ-2, R-READ-4)."""
+
+_ENDS = {
+    Kind.FAILURE: (OperationState.FAILED, Reason.PROVIDER_FAILURE),
+    Kind.CANCELLED: (OperationState.CANCELLED, Reason.PROVIDER_CANCELLED),
+    Kind.EXPIRED: (OperationState.EXPIRED, Reason.PROVIDER_EXPIRED),
+}
+
+
+def charge(spent: Spent, observation: Observation) -> Spent:
+    """Counters after an answer. The status request itself was debited by the claim (R-BUDGET-2, R-BUDGET-3)."""
+    if observation.kind is Kind.RATE_LIMITED:
+        return replace(spent, rate_limited=spent.rate_limited + 1)
+    if observation.kind is Kind.TRANSPORT_FAILURE and observation.trouble is not Trouble.LATE:
+        return replace(spent, transport_failures=spent.transport_failures + 1)
+    return spent
+
+
+def decide(
+    table: ProviderTable, operation: Operation, observation: Observation, *, now: datetime, draw: float
+) -> Decision:
+    """What follows from one observation.
+
+    Args:
+        table: the newest table.
+        operation: the row after the claim, with ``spent`` already charged for this observation.
+        observation: what the reply means.
+        now: the store's clock when the answer was complete.
+        draw: uniform in [0, 1), for jitter.
+    """
+    kind = observation.kind
+    if kind is Kind.SUCCESS:
+        return Conclude(state=OperationState.SUCCEEDED)
+    if kind in _ENDS:
+        return _ended(operation, observation)
+    if kind in _STOPS:
+        return _stop(_STOPS[kind], observation.detail or observation.label)
+    over = _over(table, operation, observation, now)
+    if over is not None:
+        return over
+    return _wait(table, operation, observation, now, draw)
+
+
+def decide_unsent(operation: Operation, *, now: datetime) -> Decision:
+    """What follows when a due row may not send: its deadline or budget is over, or it was only woken to be told."""
+    return _exhausted(operation, now) or _parked(operation, operation.not_before or now, now, _source(operation))
+
+
+def business_question(operation: Operation, *, now: datetime) -> Question | None:
+    """The business deadline's question, once, while the operation goes on (R-BUDGET-1)."""
+    needed_by = operation.budget.needed_by
+    if needed_by is None or operation.needed_by_told or now < needed_by:
+        return None
+    said = operation.provider_state or "nothing yet"
+    return Question(
+        reason=Reason.BUSINESS_DEADLINE_EXCEEDED,
+        detail=f"The result was needed by {needed_by.isoformat()}; the provider's last word is: {said}.",
+    )
+
+
+def _ended(operation: Operation, observation: Observation) -> Conclude:
+    state, reason = _ENDS[observation.kind]
+    detail = observation.error or observation.detail or observation.label
+    return Conclude(
+        state=state,
+        cause="provider_failure" if state is OperationState.FAILED else "",
+        question=Question(reason=reason, detail=detail) if operation.escalate_ends else None,
+    )
+
+
+def _stop(reason: Reason, detail: str) -> Stop:
+    return Stop(question=Question(reason=reason, detail=detail))
+
+
+def _over(table: ProviderTable, operation: Operation, observation: Observation, now: datetime) -> Stop | None:
+    """Limits that an answer can reach, in the order a person would want to hear of them."""
+    spent, budget = operation.spent, operation.budget
+    if observation.kind is Kind.NOT_FOUND and now >= operation.accepted_at + table.status.not_found.window:
+        return _stop(Reason.JOB_NOT_FOUND, observation.detail)
+    if observation.kind is Kind.RATE_LIMITED and spent.rate_limited >= budget.rate_limited:
+        return _stop(Reason.RATE_LIMITED, f"{spent.rate_limited} answers said: too many requests.")
+    if observation.kind is Kind.TRANSPORT_FAILURE and spent.transport_failures >= budget.transport_failures:
+        detail = f"{spent.transport_failures} requests failed; the last one: {observation.detail}"
+        return _stop(Reason.TRANSPORT_FAILURES_EXHAUSTED, detail)
+    if observation.kind is Kind.PENDING:
+        return _slow(table, operation, observation, now) or _exhausted(operation, now)
+    return _exhausted(operation, now)
+
+
+def _slow(table: ProviderTable, operation: Operation, observation: Observation, now: datetime) -> Stop | None:
+    """Contradictions of a job that says it is still running (R-READ-3)."""
+    resumed = operation.resumed_at
+    told = resumed is not None and observation.expires_at is not None and observation.expires_at <= resumed
+    if observation.overdue and not told:
+        return _stop(Reason.JOB_OVERDUE, f"The job says {observation.label} although its own expiry has passed.")
+    limit, since = table.status.stall_after, operation.provider_state_since
+    if since is not None and resumed is not None:
+        since = max(since, resumed)
+    unchanged = observation.label == operation.provider_state
+    if limit is not None and since is not None and unchanged and now >= since + limit:
+        return _stop(Reason.STALLED, f"The job has said {observation.label} since {since.isoformat()}.")
+    return None
+
+
+def _exhausted(operation: Operation, now: datetime) -> Stop | None:
+    """The observer's own limits: they end the observation, never the job (R-FACT-2)."""
+    if operation.last_look and now < operation.last_instant:
+        return None
+    said = operation.provider_state or "nothing yet"
+    if now >= operation.budget.deadline:
+        return _stop(
+            Reason.DEADLINE_EXCEEDED,
+            f"The deadline {operation.budget.deadline.isoformat()} has passed; the provider's last word is: {said}.",
+        )
+    if operation.spent.status_requests >= operation.budget.status_requests:
+        return _stop(
+            Reason.REQUEST_BUDGET_EXHAUSTED,
+            f"All {operation.budget.status_requests} status requests are used; the provider's last word is: {said}.",
+        )
+    return None
+
+
+def _source(operation: Operation) -> DelaySource:
+    return DelaySource(operation.delay_source) if operation.delay_source else DelaySource.LOCAL_BACKOFF
+
+
+def _wait(table: ProviderTable, operation: Operation, observation: Observation, now: datetime, draw: float) -> Wait:
+    polling = table.polling
+    polls = max(operation.spent.status_requests - 1, 0)
+    guidance = observation.guidance
+    if guidance is not None and guidance.wait is not None and guidance.wait >= polling.min_interval:
+        return _parked(operation, now + spread(guidance.wait, draw), now, guidance.source)
+    if observation.kind is Kind.RATE_LIMITED:
+        delay = steep_delay(polling, polls, operation.spent.rate_limited, draw)
+    else:
+        delay = local_delay(polling, polls, draw)
+    return _parked(operation, now + delay, now, DelaySource.LOCAL_BACKOFF)
+
+
+def _parked(operation: Operation, not_before: datetime, now: datetime, source: DelaySource) -> Wait:
+    limits = [not_before, operation.last_instant]
+    needed_by = operation.budget.needed_by
+    # The question of a business deadline that has passed is asked in this very commit.
+    if needed_by is not None and not operation.needed_by_told and needed_by > now:
+        limits.append(needed_by)
+    at = max(min(limits), now)
+    return Wait(not_before=not_before, at=at, delay=max(not_before - now, timedelta(0)), source=source)

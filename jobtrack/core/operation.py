@@ -1,0 +1,137 @@
+"""The durable record of one job at one provider, its states and its budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class OperationState(StrEnum):
+    """The ten states. They are part of the stored data: changing them costs a migration."""
+
+    READY = "ready"  # stored, nothing sent
+    SUBMITTING = "submitting"  # a submission attempt is under way
+    UNCONFIRMED = "unconfirmed"  # sent, outcome unknown
+    RUNNING = "running"  # the provider has the job; it is polled
+    ESCALATED = "escalated"  # stopped, a person decides
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    ABANDONED = "abandoned"
+
+
+_S = OperationState
+
+TERMINAL: frozenset[OperationState] = frozenset({_S.SUCCEEDED, _S.FAILED, _S.CANCELLED, _S.EXPIRED, _S.ABANDONED})
+"""States that are never left (R-END-1, INV-07)."""
+
+TRANSITIONS: Mapping[OperationState, frozenset[OperationState]] = MappingProxyType(
+    {
+        _S.READY: frozenset({_S.SUBMITTING, _S.ESCALATED, _S.ABANDONED}),
+        _S.SUBMITTING: frozenset(
+            {_S.READY, _S.UNCONFIRMED, _S.RUNNING, _S.SUCCEEDED, _S.FAILED, _S.CANCELLED, _S.ESCALATED}
+        ),
+        _S.UNCONFIRMED: frozenset({_S.SUBMITTING, _S.RUNNING, _S.ESCALATED}),
+        _S.RUNNING: TERMINAL | {_S.ESCALATED},
+        _S.ESCALATED: frozenset({_S.READY, _S.SUBMITTING, _S.UNCONFIRMED, _S.RUNNING, _S.SUCCEEDED, _S.ABANDONED}),
+        **{state: frozenset() for state in TERMINAL},
+    }
+)
+"""Every permitted move; a move that is not listed is a defect (INV-08)."""
+
+
+def may_move(source: OperationState, target: OperationState) -> bool:
+    """True if ``source -> target`` is listed, or is no move at all."""
+    return source is target or target in TRANSITIONS[source]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What an operation is *allowed* (R-BUDGET-1). Only a person's decision raises it (INV-02)."""
+
+    deadline: datetime  # aware; nothing is sent at or after it
+    status_requests: int  # most status requests, each debited before it is sent
+    transport_failures: int  # most requests that ended without a usable answer
+    rate_limited: int  # most 429 answers
+    extensions: int = 0  # how often a person may extend
+    needed_by: datetime | None = None  # business deadline; None: there is none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What an operation has *used*. Counters only grow."""
+
+    status_requests: int = 0
+    transport_failures: int = 0
+    rate_limited: int = 0
+    extensions: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to send one request, held by one worker until it commits or the lease expires (R-OWN-1)."""
+
+    owner: str  # opaque token of one claim call
+    until: datetime  # aware, by the store's clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """A snapshot of the row. Instants are aware and by the store's clock; ``None`` means "not yet" unless said."""
+
+    id: str  # opaque; the only thing that is ever put in a message
+    provider: str  # id of the table
+    account: str  # names one environment of the provider
+    job_id: str  # the provider's id, as text, exactly as it was given ("" before acceptance)
+    state: OperationState
+    budget: Budget
+    created_at: datetime
+    accepted_at: datetime  # when the provider had the job; start of "not found yet" windows
+    spent: Spent = field(default_factory=Spent)
+    params: Mapping[str, str] = field(default_factory=dict)  # the table's parameters, checked by their patterns
+    status_url: str = ""  # fixed at the start: authority stays as granted; "" if the table builds none
+    cause: str = ""  # of `failed`: submission_rejected | provider_failure
+    fence: int = 0  # number of the last claim
+    lease: Lease | None = None
+    wake_at: datetime | None = None  # the schedule; None: nothing to do
+    not_before: datetime | None = None  # floor for sending (guidance, backoff, gate)
+    wake_until: datetime | None = None  # a message is out; the sweeper leaves the row alone until then
+    delay_source: str = ""  # why `wake_at` is what it is: a DelaySource
+    provider_state: str = ""  # the provider's last word, cleaned and bounded
+    provider_state_since: datetime | None = None
+    observed_at: datetime | None = None  # when a status request was last answered with a readable state
+    last_http: int | None = None
+    progress: str = ""
+    error: str = ""  # the provider's own error, cleaned, redacted and bounded
+    expires_at: datetime | None = None  # as the provider stated it
+    kept: Mapping[str, object] = field(default_factory=dict)  # `result.keep`: small JSON values, on success only
+    needed_by_told: bool = False  # the business-deadline question was asked
+    escalate_ends: bool = True  # False: failure, cancelled and expired just close (`on_failure: close`)
+    last_look: bool = False  # a person granted one look; it may be sent although budgets or the deadline are over
+    look_until: datetime | None = None  # deadline of that look
+    resumed_at: datetime | None = None  # when a person last extended it; stall and overdue count from here
+    missing_since: datetime | None = None  # since when this machine's workers find no usable table
+    revision: int = 0  # highest table revision this row was read with
+    table_digest: str = ""
+    audit_seq: int = 0  # number of audit entries
+    audit_head: str = ""  # hash of the last audit entry
+    reference: str = ""  # the caller's own word for it
+    on_success: str = ""  # follow-ups: dotted path of a callable or name of a Celery task
+    on_failure: str = ""
+    on_end: str = ""
+    predecessor: str = ""  # id of the operation this one replaces
+
+    @property
+    def terminal(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def last_instant(self) -> datetime:
+        """Nothing is sent at or after this instant: the deadline, or the end of a person's look if that is later."""
+        if self.last_look and self.look_until is not None:
+            return max(self.budget.deadline, self.look_until)
+        return self.budget.deadline

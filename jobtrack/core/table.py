@@ -1,0 +1,376 @@
+"""A provider table as frozen records: what a provider's answers mean and what may be asked of it (R-TABLE).
+
+The catalog builds these from YAML; nothing here reads a file. Every duration is a ``timedelta``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import StrEnum
+
+
+class Meaning(StrEnum):
+    """What a declared state or rule says about the job (R-TABLE-2)."""
+
+    PENDING = "pending"
+    SUCCESS = "success"
+    FAILURE = "failure"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+    ATTENTION = "attention"  # documented; waits for a person or the client
+    NOT_FOUND = "not_found"  # rules only: says "I do not know this job" in another way than 404
+    RATE_LIMITED = "rate_limited"  # rules only: says "too many requests" in another way than 429
+    INVALID = "invalid"  # rules only: an answer that must never be read as a state
+
+
+# --- where a value is (R-TABLE-4) -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A place in the JSON body. ``source`` is the text of the table, for messages.
+
+    Tokens of a JSON Pointer (RFC 6901) are strings that also index arrays; those of a singular JSONPath
+    (RFC 9535) are member names (str) or array indices (int, negative counts from the end).
+    """
+
+    tokens: tuple[str | int, ...]
+    source: str
+    pointer: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A response header, case-insensitive; its first value."""
+
+    name: str
+
+    @property
+    def source(self) -> str:
+        return f"header {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpStatus:
+    """The HTTP status code, an integer."""
+
+    @property
+    def source(self) -> str:
+        return "HTTP status"
+
+
+Locator = Body | Header | HttpStatus
+
+
+# --- what a value must be --------------------------------------------------------------------------
+
+
+class Gap(StrEnum):
+    """Ways a value can be missing; told apart on purpose."""
+
+    ABSENT = "absent"  # the member is not there
+    NULL = "null"  # the member is there and null
+    EITHER = "missing"  # absent or null
+
+
+Scalar = str | int | bool
+"""A state value. Types are exact: ``True`` is not ``1``, ``10.0`` is not ``10``."""
+
+
+class FieldType(StrEnum):
+    """Type a required result field must have."""
+
+    ANY = "any"  # present and not null
+    STRING = "string"  # not empty
+    INTEGER = "integer"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    ARRAY = "array"  # not empty unless `empty_ok`
+    OBJECT = "object"
+    URL = "url"  # absolute https URL on an allowed result host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """One test on one located value; exactly one of the test fields is set. Conditions of a rule are ANDed."""
+
+    at: Locator
+    equals: tuple[Scalar, ...] = ()  # any of these, exact type
+    fold: bool = False  # compare strings by casefold
+    gap: Gap | None = None
+    present: bool | None = None  # True: there and not null; False: absent or null
+    empty: bool | None = None  # "", [] or {} (True) / there and not empty (False)
+    above: int | None = None  # a number greater than
+    same_as: Locator | None = None  # equals another value of the same answer, exact type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """First matching rule wins. No rule: the state map; no row: unknown state."""
+
+    conditions: tuple[Condition, ...]
+    then: Meaning
+    line: int = 0  # where it stands in the file, 1-based; 0: not from a file
+    cite: str = ""  # the provider's document
+
+
+class StateType(StrEnum):
+    STRING = "string"
+    INTEGER = "integer"
+    BOOLEAN = "boolean"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatePart:
+    """One of the values a state is made of (most providers have one part)."""
+
+    at: Locator
+    type: StateType = StateType.STRING
+    fold: bool = False  # letter case does not count, as declared
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateRow:
+    """One declared state: a value or a gap for each part, and what it means."""
+
+    values: tuple[Scalar | Gap, ...]
+    meaning: Meaning
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenStates:
+    """The provider's published contract leaves non-terminal states open; unlisted words mean ``pending``."""
+
+    cite: str  # where the contract says so
+    starts_with: tuple[str, ...] = ()  # only words with these beginnings; (): any word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pick:
+    """The answer is a list: read the one item that matches. Other locators then start at that item."""
+
+    list_at: Body
+    where: tuple[Condition, ...] = ()  # located inside an item
+    id_at: Body | None = None  # the item whose value here equals the job id
+    none_means: Meaning = Meaning.INVALID  # INVALID, NOT_FOUND or PENDING
+
+
+# --- the request ------------------------------------------------------------------------------------
+
+
+class BodyKind(StrEnum):
+    NONE = "none"
+    JSON = "json"
+    FORM = "form"
+    GRAPHQL = "graphql"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestSpec:
+    """A request as the table writes it. Placeholders: ``{job_id}``, ``{+job_id}`` (keeps slashes), parameters.
+
+    In ``path``, ``query`` and ``headers`` a placeholder is quoted for its place; in a body it must be a whole leaf.
+    """
+
+    method: str = "GET"
+    path: str = ""  # "": the operation's stored status URL is the address
+    query: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+    body_kind: BodyKind = BodyKind.NONE
+    body: object = None  # JSON value | mapping of form fields | {"query": ..., "variables": ...}
+
+
+class ParamPattern(StrEnum):
+    """Named, linear patterns; a table never carries a regular expression."""
+
+    DNS_LABEL = "dns-label"
+    SLUG = "slug"  # letters, digits, - _ .
+    SEGMENT = "segment"  # one path segment: no slash, control character, `.` or `..`
+    UUID = "uuid"
+    INTEGER = "integer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Param:
+    source: str  # "account": from settings ACCOUNTS; "caller": passed to track()/submit()
+    pattern: ParamPattern
+
+
+class AuthKind(StrEnum):
+    NONE = "none"
+    BEARER = "bearer"  # Authorization: Bearer <secret>
+    HEADER = "header"  # <name>: <prefix><secret>
+    BASIC = "basic"  # secret is "user:password"
+    QUERY = "query"  # ?<name>=<secret>
+    SIGNER = "signer"  # <name> is the dotted path of a callable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Auth:
+    """Shape of the credential only; the secret is a reference in settings (R-SEC-2)."""
+
+    kind: AuthKind = AuthKind.NONE
+    name: str = ""
+    prefix: str = ""
+
+
+# --- what an answer carries besides the state ------------------------------------------------------
+
+
+class HintUnit(StrEnum):
+    SECONDS = "seconds"
+    MILLISECONDS = "milliseconds"
+    EPOCH_SECONDS = "epoch_seconds"
+    EPOCH_MILLISECONDS = "epoch_milliseconds"
+    TIMESTAMP = "timestamp"  # RFC 3339
+    HTTP_DATE = "http_date"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hint:
+    """A place where the provider says when to ask again, besides Retry-After."""
+
+    at: Body | Header
+    unit: HintUnit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instant:
+    """A place where the provider states an instant (its own clock)."""
+
+    at: Body | Header
+    unit: HintUnit = HintUnit.TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultSpec:
+    """What success must carry (R-TABLE-3)."""
+
+    require: tuple[tuple[Locator, FieldType], ...] = ()
+    one_of: tuple[Locator, ...] = ()  # exactly one of these must be present
+    keep: tuple[tuple[str, Locator], ...] = ()  # small values stored for follow-ups, at most 16 KiB together
+    hosts: tuple[str, ...] = ()  # origins a result URL may have, besides the table's own
+    secret: bool = False  # result URLs are capabilities: never stored
+    empty_ok: bool = False  # an empty array or string is a valid result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotFound:
+    """What 404 and 410 mean: pending for a while after acceptance, then a stop."""
+
+    window: timedelta = timedelta(0)
+    then: str = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusSpec:
+    request: RequestSpec
+    read_http: frozenset[int] = frozenset(range(200, 300))  # codes whose body may carry a state
+    echo: Locator | None = None  # where the answer repeats the job id (R-ID-5)
+    pick: Pick | None = None
+    state: tuple[StatePart, ...] = ()
+    rows: tuple[StateRow, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    open: OpenStates | None = None
+    result: ResultSpec = field(default_factory=ResultSpec)
+    error: tuple[Locator, ...] = ()  # first that is present
+    progress: tuple[Locator, ...] = ()  # joined by "/"
+    expires_at: Instant | None = None
+    hints: tuple[Hint, ...] = ()
+    not_found: NotFound = field(default_factory=NotFound)
+    stall_after: timedelta | None = None  # a state unchanged longer than this stops; None: never
+
+
+# --- schedule, budgets, limits ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Polling:
+    """Local backoff (R-POLL-1): between half and all of min(cap, base * factor^n); never under ``min_interval``."""
+
+    first: timedelta = timedelta(seconds=5)
+    base: timedelta = timedelta(seconds=5)
+    factor: float = 2.0  # >= 1
+    cap: timedelta = timedelta(minutes=2)
+    min_interval: timedelta = timedelta(seconds=1)
+    max_guidance: timedelta = timedelta(days=7)  # a longer wish is invalid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extension:
+    """What one extension grants, and how often."""
+
+    time: timedelta
+    status_requests: int
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetSpec:
+    """Budgets granted at the start of an operation, unless the caller gives less or more."""
+
+    deadline: timedelta = timedelta(hours=1)
+    status_requests: int = 50
+    transport_failures: int = 5
+    rate_limited: int = 5
+    extension: Extension | None = None
+
+
+class GateScope(StrEnum):
+    ACCOUNT = "account"  # guidance on 429/503 holds every operation of the account (R-POLL-4)
+    OPERATION = "operation"  # only the one that met it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatePolicy:
+    scope: GateScope = GateScope.ACCOUNT
+    max_hold: timedelta = timedelta(hours=1)  # longer guidance: a person is asked
+    breaker_failures: int = 5  # connect failures or 5xx in a row on the account; 0: no breaker
+    breaker_hold: timedelta = timedelta(seconds=30)  # then single probes at this interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestLimits:
+    """Limits of one request (R-BUDGET-1). ``total`` is the whole exchange, name resolution included."""
+
+    connect: timedelta = timedelta(seconds=5)
+    read: timedelta = timedelta(seconds=10)
+    total: timedelta = timedelta(seconds=20)
+    max_bytes: int = 1 << 20  # of the body, on the wire and unpacked
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """An answer and what it means; runs as a test (R-TABLE-7)."""
+
+    http: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    means: str  # an observation Kind
+    job_id: str  # of the operation it is read for
+    params: Mapping[str, str] = field(default_factory=dict)  # of that operation; made up if the table gives none
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderTable:
+    id: str
+    name: str
+    docs: str
+    revision: int  # raised with every change of meaning
+    digest: str  # sha256 hex of the text
+    text: str  # as read; stored once per digest
+    hosts: tuple[str, ...]  # origins `https://host[:port]`, may hold {param}; first one is used to build URLs
+    status: StatusSpec
+    params: Mapping[str, Param] = field(default_factory=dict)
+    auth: Auth = field(default_factory=Auth)
+    polling: Polling = field(default_factory=Polling)
+    budget: BudgetSpec = field(default_factory=BudgetSpec)
+    gate: GatePolicy = field(default_factory=GatePolicy)
+    limits: RequestLimits = field(default_factory=RequestLimits)
+    on_failure: str = "escalate"  # or "close": failure, cancelled and expired need no decision
+    allow_loopback: bool = False  # plain http to loopback hosts (demo, tests); settings must allow it too
+    examples: tuple[Example, ...] = ()
+    source: str = ""  # file name, for messages

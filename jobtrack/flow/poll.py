@@ -1,0 +1,403 @@
+"""One look at each of some running operations, from the wake-up to the next one (DESIGN: one poll).
+
+Nothing here decides anything: `core` says what an answer means and what follows; this file spends, sends and writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from jobtrack.core import gate as gates
+from jobtrack.core.decide import Conclude, Decision, Stop, Wait, business_question, charge, decide, decide_unsent
+from jobtrack.core.escalation import Question, Reason
+from jobtrack.core.gate import GateState, HoldReason
+from jobtrack.core.observation import DelaySource, Kind, Observation
+from jobtrack.core.observe import observe
+from jobtrack.core.operation import Operation, OperationState
+from jobtrack.core.reply import Answered, NoAnswer, Reply, Request, Sent, Trouble
+from jobtrack.core.request import status_request, target_allowed
+from jobtrack.core.table import ProviderTable, RequestLimits
+from jobtrack.errors import UsageError
+from jobtrack.flow import story
+from jobtrack.ports import Claim, Commit, Committed, Followup, Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looked:
+    """What one look came to."""
+
+    operation: Operation  # as written (or as it would have been, if stale)
+    decision: Decision
+    committed: Committed
+    sent: bool  # a request went out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """One operation on its way through one look."""
+
+    claim: Claim
+    table: ProviderTable
+    gate: GateState
+    claimed_s: float  # monotonic, when the claim was asked for
+    request: Request | None = None
+
+    def now(self, elapsed_s: float) -> datetime:
+        """The store's clock, carried on by this process's monotonic one (INV-45)."""
+        return self.claim.now + timedelta(seconds=max(elapsed_s - self.claimed_s, 0.0))
+
+
+def poll(runtime: Runtime, ids: Sequence[str]) -> list[Looked]:
+    """Look at each operation that is due; quietly skip the others. A message is only a hint, the row is the truth.
+
+    Args:
+        ids: operation ids; unknown, finished, leased or early ones are harmless.
+
+    Returns:
+        One item for each operation that was claimed.
+    """
+    rows = _running(runtime, ids)
+    tables = _usable_tables(runtime, rows)
+    ready, seen_gates = _pass_gates(runtime, [row for row in rows if row.id in tables], tables)
+    turns = _claim(runtime, ready, tables, seen_gates)
+    looked = [_conclude_unsent(runtime, turn) for turn in turns if not turn.claim.granted]
+    looked += _send(runtime, [turn for turn in turns if turn.claim.granted])
+    return looked
+
+
+# --- before the claim -------------------------------------------------------------------------------
+
+
+def _running(runtime: Runtime, ids: Sequence[str]) -> list[Operation]:
+    rows = runtime.store.get(list(dict.fromkeys(ids)))
+    return [row for row in rows if row.state is OperationState.RUNNING and row.wake_at is not None]
+
+
+def _usable_tables(runtime: Runtime, rows: Sequence[Operation]) -> dict[str, ProviderTable]:
+    """The table for each operation that this worker may read with; the others are left alone (rolling deploy)."""
+    usable: dict[str, ProviderTable] = {}
+    for row in rows:
+        table = runtime.tables.get(row.provider)
+        if table is not None and table.revision >= row.revision:
+            usable[row.id] = table
+        else:
+            _without_table(runtime, row)
+    return usable
+
+
+def _without_table(runtime: Runtime, row: Operation) -> None:
+    """Nothing is debited and nothing is guessed; after a while a person is asked."""
+    timing = runtime.timing
+    now = runtime.store.now()
+    since = row.missing_since
+    if since is not None and now - since < timing.table_missing_limit:
+        runtime.store.hold([row.id], until=now + timing.table_missing_retry)
+        return
+    for claim in _claim_rows(runtime, [row.id], lease=timing.margin, floor=timing.margin, debit=False):
+        detail = f"No worker has a usable table {row.provider!r} of revision {row.revision} or newer."
+        decision: Decision = Stop(question=Question(reason=Reason.TABLE_MISSING, detail=detail))
+        if since is None:
+            at = claim.now + timing.table_missing_retry
+            source = DelaySource(row.delay_source or DelaySource.LOCAL_BACKOFF)
+            floor = max(at, row.not_before or at)
+            decision = Wait(not_before=floor, at=at, delay=timing.table_missing_retry, source=source)
+        marked = replace(claim.operation, missing_since=since or claim.now)
+        _write(runtime, marked, decision, event="table_missing", table=None, now=claim.now)
+
+
+def _pass_gates(
+    runtime: Runtime, rows: Sequence[Operation], tables: dict[str, ProviderTable]
+) -> tuple[list[str], dict[str, GateState]]:
+    """Ask each account's gate. A held row only moves its wake time; nothing is debited."""
+    accounts = {(row.provider, row.account) for row in rows}
+    known = runtime.store.gates(accounts) if accounts else {}
+    ready: list[str] = []
+    seen: dict[str, GateState] = {}
+    for row in rows:
+        account = (row.provider, row.account)
+        gate = known.get(account, gates.OPEN)
+        passed = gate if gate.reason is HoldReason.NONE else _ask(runtime, row, gate, tables[row.id])
+        if passed is not None:
+            known[account] = seen[row.id] = passed
+            ready.append(row.id)
+    return ready, seen
+
+
+def _ask(runtime: Runtime, row: Operation, gate: GateState, table: ProviderTable) -> GateState | None:
+    now = runtime.store.now()
+    limits = [row.last_instant] + ([row.budget.needed_by] if row.budget.needed_by and not row.needed_by_told else [])
+    if now >= min(limits):
+        return gate  # only to be told; the claim will not grant a request after the deadline
+    answer = gates.ask(gate, row.id, now, table.gate)
+    if isinstance(answer, gates.Pass):
+        if answer.after is None:
+            return gate
+        if runtime.store.move_gate(row.provider, row.account, gate, answer.after):
+            return replace(answer.after, version=gate.version + 1)
+        answer = gates.Held(until=now + table.gate.breaker_hold)
+    spread = timedelta(seconds=2) * runtime.draw()
+    runtime.store.hold([row.id], until=min(answer.until + spread, *limits))
+    return None
+
+
+# --- the claim --------------------------------------------------------------------------------------
+
+
+def lease_for(limits: RequestLimits, least_margin: timedelta) -> timedelta:
+    """A lease outlives the longest request by a margin of at least half of it (INV-14)."""
+    return limits.total + max(least_margin, limits.total / 2)
+
+
+def _claim_rows(
+    runtime: Runtime, ids: Sequence[str], *, lease: timedelta, floor: timedelta, debit: bool = True
+) -> list[Claim]:
+    return runtime.store.claim(ids, owner=runtime.token(), lease=lease, floor=floor, debit=debit)
+
+
+def _claim(
+    runtime: Runtime, ids: Sequence[str], tables: dict[str, ProviderTable], seen: dict[str, GateState]
+) -> list[_Turn]:
+    if not ids:
+        return []
+    started = runtime.elapsed()
+    lease = max(lease_for(_limits(runtime, tables[i]), runtime.timing.margin) for i in ids)
+    floor = max(tables[i].polling.min_interval for i in ids)
+    turns = []
+    for claim in _claim_rows(runtime, ids, lease=lease, floor=max(floor, lease)):
+        operation_id = claim.operation.id
+        turns.append(_Turn(claim=claim, table=tables[operation_id], gate=seen[operation_id], claimed_s=started))
+    if len(turns) < len(ids):
+        _repark_early(runtime, set(ids) - {turn.claim.operation.id for turn in turns})
+    return turns
+
+
+def _repark_early(runtime: Runtime, ids: set[str]) -> None:
+    """A wake-up that came a moment too early asks again once; anything else that cannot be claimed is stale."""
+    now = runtime.store.now()
+    for row in runtime.store.get(sorted(ids)):
+        if row.state is not OperationState.RUNNING or row.wake_at is None or row.lease is not None:
+            continue
+        delay = row.wake_at - now
+        if timedelta(0) < delay <= runtime.timing.early:
+            runtime.scheduler.wake(row.id, fence=row.fence, delay=delay)
+
+
+def _limits(runtime: Runtime, table: ProviderTable) -> RequestLimits:
+    return runtime.limits or table.limits
+
+
+# --- the request ------------------------------------------------------------------------------------
+
+
+def _send(runtime: Runtime, turns: Sequence[_Turn]) -> list[Looked]:
+    looked: list[Looked] = []
+    waiting: dict[tuple[str, int], _Turn] = {}
+    requests: list[tuple[Request, ProviderTable]] = []
+    for turn in turns:
+        request = _request(runtime, turn)
+        if isinstance(request, NoAnswer):
+            looked.append(_conclude(runtime, turn, request))
+        else:
+            waiting[request.operation_id, request.fence] = turn
+            requests.append((request, turn.table))
+    for request, reply in _replies(runtime, requests):
+        looked.append(_conclude(runtime, waiting.pop((request.operation_id, request.fence)), reply))
+    return looked
+
+
+def _replies(
+    runtime: Runtime, requests: Sequence[tuple[Request, ProviderTable]]
+) -> Iterator[tuple[Request, Answered | NoAnswer]]:
+    if requests:
+        yield from runtime.transport.send(requests)
+
+
+def _request(runtime: Runtime, turn: _Turn) -> Request | NoAnswer:
+    """The request, or why none may be sent although it was debited."""
+    operation, table = turn.claim.operation, turn.table
+    margin = max(runtime.timing.margin, _limits(runtime, table).total / 2)
+    if runtime.elapsed() - turn.claimed_s > margin.total_seconds() / 2:
+        return NoAnswer(sent=Sent.NEVER, trouble=Trouble.LATE, detail="The worker stood still after its claim.")
+    if operation.status_url and not target_allowed(operation.status_url, table, operation.params):
+        detail = "The address fixed at the start is no longer allowed by the table."
+        return NoAnswer(sent=Sent.NEVER, trouble=Trouble.TARGET_DENIED, detail=detail)
+    try:
+        return status_request(table, operation)
+    except UsageError as error:
+        return NoAnswer(sent=Sent.NEVER, trouble=Trouble.TARGET_DENIED, detail=error.message)
+
+
+# --- after the answer -------------------------------------------------------------------------------
+
+
+def _conclude_unsent(runtime: Runtime, turn: _Turn) -> Looked:
+    now = turn.now(runtime.elapsed())
+    decision = decide_unsent(turn.claim.operation, now=now)
+    return _write(runtime, turn.claim.operation, decision, event="look", table=turn.table, now=now)
+
+
+def _conclude(runtime: Runtime, turn: _Turn, reply: Reply) -> Looked:
+    now = turn.now(runtime.elapsed())
+    observation = observe(turn.table, reply, operation=turn.claim.operation, now=now)
+    moved, told = _move_gate(runtime, turn, observation, now)
+    operation = replace(turn.claim.operation, spent=charge(turn.claim.operation.spent, observation))
+    draw = runtime.draw()
+    decision = decide(turn.table, operation, observation, now=now, draw=draw)
+    if observation.kind is Kind.DENIED and not moved:
+        # Another operation's denial already asks about this account: one question, not thousands.
+        decision = decide_unsent(replace(operation, not_before=now + gates.RECHECK), now=now)
+    return _write(
+        runtime,
+        _seen(operation, observation, turn.table, now),
+        decision,
+        event="poll",
+        table=turn.table,
+        now=now,
+        observation=observation,
+        draw=draw,
+        extra=told,
+        sent=not (isinstance(reply, NoAnswer) and reply.sent is Sent.NEVER),
+    )
+
+
+def _move_gate(
+    runtime: Runtime, turn: _Turn, observation: Observation, now: datetime
+) -> tuple[bool, tuple[Question, ...]]:
+    """Store what the answer means for the whole account; True if this answer closed or moved the gate."""
+    operation, policy = turn.claim.operation, turn.table.gate
+    before = turn.gate
+    for _ in range(3):
+        after = gates.after(before, observation, now, policy)
+        if after is before:
+            return False, ()
+        if runtime.store.move_gate(operation.provider, operation.account, before, after):
+            return True, _held_long(observation, after, turn.table)
+        account = (operation.provider, operation.account)
+        before = runtime.store.gates([account]).get(account, gates.OPEN)
+    return False, ()
+
+
+def _held_long(observation: Observation, gate: GateState, table: ProviderTable) -> tuple[Question, ...]:
+    wait = observation.guidance.wait if observation.guidance else None
+    if gate.reason is not HoldReason.GUIDANCE or wait is None or wait <= table.gate.max_hold:
+        return ()
+    detail = f"The provider asked to wait {wait}; the account is held for {table.gate.max_hold} at most."
+    return (Question(reason=Reason.GUIDANCE_TOO_LONG, detail=detail),)
+
+
+def _seen(operation: Operation, observation: Observation, table: ProviderTable, now: datetime) -> Operation:
+    """The row with what this answer showed; a failed look never erases an earlier fact (R-FACT-3)."""
+    seen = replace(
+        operation,
+        last_http=observation.http,
+        revision=max(operation.revision, table.revision),
+        table_digest=table.digest,
+        missing_since=None,
+        error=observation.error or operation.error,
+    )
+    if not observation.readable and observation.kind is not Kind.UNKNOWN_STATE:
+        return seen
+    changed = observation.label != operation.provider_state
+    return replace(
+        seen,
+        observed_at=now,
+        provider_state=observation.label,
+        provider_state_since=now if changed else operation.provider_state_since,
+        progress=observation.progress or operation.progress,
+        expires_at=observation.expires_at or operation.expires_at,
+        kept=dict(observation.kept) if observation.kind is Kind.SUCCESS else operation.kept,
+    )
+
+
+def _write(
+    runtime: Runtime,
+    operation: Operation,
+    decision: Decision,
+    *,
+    event: str,
+    table: ProviderTable | None,
+    now: datetime,
+    observation: Observation | None = None,
+    draw: float | None = None,
+    extra: tuple[Question, ...] = (),
+    sent: bool = False,
+) -> Looked:
+    """Row, audit entry, questions and follow-ups in one transaction under the fence; then wake-up and signals."""
+    late = business_question(operation, now=now)
+    asked = (*_questions(decision), *extra, *((late,) if late and not isinstance(decision, Conclude) else ()))
+    wanted = _decided(runtime, operation, decision, now)
+    if late:
+        wanted = replace(wanted, needed_by_told=True)
+    entry = story.entry(
+        event,
+        wanted,
+        at=now,
+        table=story.table_mark(table),
+        observation=story.observation(observation) if observation else None,
+        decision=story.decision(decision),
+        draw=draw,
+        questions=story.questions(asked),
+    )
+    commit = Commit(operation=wanted, entry=entry, questions=asked, followups=_followups(wanted, decision), table=table)
+    (committed,) = runtime.store.commit([commit])
+    if committed is Committed.DONE:
+        _tell(runtime, wanted, asked, decision, now)
+    return Looked(operation=wanted, decision=decision, committed=committed, sent=sent)
+
+
+def _questions(decision: Decision) -> tuple[Question, ...]:
+    match decision:
+        case Wait():
+            return ()
+        case Conclude():
+            return (decision.question,) if decision.question else ()
+        case Stop():
+            return (decision.question,)
+    assert_never(decision)
+
+
+def _decided(runtime: Runtime, operation: Operation, decision: Decision, now: datetime) -> Operation:
+    """The row as the decision wants it; the lease ends with it."""
+    free = replace(operation, lease=None, wake_until=None)
+    match decision:
+        case Wait():
+            published = decision.at - now <= runtime.scheduler.horizon
+            return replace(
+                free,
+                wake_at=decision.at,
+                not_before=decision.not_before,
+                delay_source=decision.source.value,
+                wake_until=decision.at + runtime.timing.grace if published else None,
+            )
+        case Conclude():
+            return replace(
+                free, state=decision.state, cause=decision.cause, wake_at=None, not_before=None, last_look=False
+            )
+        case Stop():
+            # `not_before` stays: a person's "look again" never undercuts the provider's guidance.
+            return replace(free, state=OperationState.ESCALATED, wake_at=None, last_look=False)
+    assert_never(decision)
+
+
+def _followups(operation: Operation, decision: Decision) -> tuple[Followup, ...]:
+    """The named follow-ups of this end, and no others (R-END-2)."""
+    if not isinstance(decision, Conclude):
+        return ()
+    event = "on_success" if decision.state is OperationState.SUCCEEDED else "on_failure"
+    named = ((event, getattr(operation, event)), ("on_end", operation.on_end))
+    return tuple(Followup(event=name, handler=handler) for name, handler in named if handler)
+
+
+def _tell(
+    runtime: Runtime, operation: Operation, asked: tuple[Question, ...], decision: Decision, now: datetime
+) -> None:
+    """After the commit: hints and signals. All of them may be lost without harm."""
+    if isinstance(decision, Wait) and operation.wake_until is not None:
+        runtime.scheduler.wake(operation.id, fence=operation.fence, delay=max(decision.at - now, timedelta(0)))
+    if asked:
+        runtime.listener.escalated(operation, asked)
+    if isinstance(decision, Conclude):
+        runtime.listener.finished(operation)

@@ -1,0 +1,105 @@
+"""Apply a person's decision on an escalation (R-ESC, INV-28)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from jobtrack.core import gate as gates
+from jobtrack.core.escalation import Option, Reason, Resolution, options
+from jobtrack.core.grant import grant
+from jobtrack.core.operation import Operation
+from jobtrack.errors import AlreadyDecided, OptionNotAllowed, StaleEvidence
+from jobtrack.flow import story
+from jobtrack.ports import Escalation, Followup, Runtime
+
+_OPENS_GATE = frozenset({Option.ACCESS_REPAIRED, Option.CLOSE})
+"""Closing the account's question also releases a probe: otherwise nobody would ever ask about it again."""
+
+
+def resolve(runtime: Runtime, resolution: Resolution) -> Operation:
+    """Close an escalation with one of its options.
+
+    Returns:
+        The operation as written.
+
+    Raises:
+        OperationNotFound: no such escalation.
+        AlreadyDecided: somebody else was first; the message says who and when (R-ESC-5).
+        StaleEvidence: the escalation changed since it was shown.
+        OptionNotAllowed: its reason does not allow this option now.
+    """
+    escalation = runtime.store.escalation(resolution.escalation_id)
+    _refuse_decided(escalation)
+    if escalation.version != resolution.version:
+        raise StaleEvidence("The escalation changed since it was shown; read it again.", version=escalation.version)
+    (operation,) = runtime.store.get([escalation.operation_id])
+    table = runtime.tables.get(operation.provider)
+    if resolution.option not in options(escalation.reason, operation, table):
+        raise OptionNotAllowed(f"{escalation.reason.value} does not allow {resolution.option.value} now.")
+    now = runtime.store.now()
+    limits = runtime.limits or (table.limits if table else None)
+    look = max(runtime.timing.look, (limits.total if limits else timedelta(0)) + runtime.timing.margin)
+    wanted = grant(
+        operation,
+        resolution.option,
+        blocking=escalation.blocking,
+        extension=table.budget.extension if table else None,
+        look=look,
+        now=now,
+    )
+    entry = story.entry(
+        "decision",
+        wanted,
+        at=now,
+        reason=escalation.reason.value,
+        option=resolution.option.value,
+        actor=resolution.actor,
+        why=resolution.reason,
+        evidence_version=resolution.version,
+        before={"state": operation.state.value, "spent": story.counters(operation)},
+        table=story.table_mark(table),
+    )
+    stored = runtime.store.resolve(
+        resolution,
+        wanted,
+        entry,
+        followups=_followups(operation, wanted),
+        redeliver=resolution.option is Option.RETRY_DELIVERY,
+    )
+    _open_gate(runtime, escalation, resolution, wanted)
+    _tell(runtime, operation, wanted, stored)
+    return wanted
+
+
+def _refuse_decided(escalation: Escalation) -> None:
+    decided = escalation.resolution
+    if decided is not None:
+        when = decided.at.isoformat() if decided.at else "an unknown time"
+        raise AlreadyDecided(
+            f"Already decided by {decided.actor} at {when}: {decided.option.value}.", actor=decided.actor, at=when
+        )
+
+
+def _followups(before: Operation, after: Operation) -> tuple[Followup, ...]:
+    if after.terminal and not before.terminal and after.on_end:
+        return (Followup(event="on_end", handler=after.on_end),)
+    return ()
+
+
+def _open_gate(runtime: Runtime, escalation: Escalation, resolution: Resolution, operation: Operation) -> None:
+    if escalation.reason is not Reason.AUTHORIZATION_DENIED or resolution.option not in _OPENS_GATE:
+        return
+    account = (operation.provider, operation.account)
+    for _ in range(3):
+        before = runtime.store.gates([account]).get(account, gates.OPEN)
+        after = gates.repaired(before, runtime.store.now())
+        if after is before or runtime.store.move_gate(*account, before, after):
+            return
+
+
+def _tell(runtime: Runtime, before: Operation, after: Operation, resolution: Resolution) -> None:
+    if after.wake_at is not None and after.wake_at != before.wake_at:
+        runtime.scheduler.wake_now([after.id])
+    runtime.listener.resolved(after, resolution)
+    if after.terminal and not before.terminal:
+        runtime.listener.finished(after)

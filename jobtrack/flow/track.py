@@ -1,0 +1,145 @@
+"""Start to follow a job that the provider already has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from jobtrack.core.backoff import first_delay
+from jobtrack.core.observation import DelaySource
+from jobtrack.core.operation import Budget, Operation, OperationState
+from jobtrack.core.request import status_url, target_allowed
+from jobtrack.core.table import ProviderTable
+from jobtrack.errors import IdempotencyConflict, TableMissing, UsageError
+from jobtrack.flow import story
+from jobtrack.ports import Runtime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tracking:
+    """What a caller says about a job. None: as the table grants."""
+
+    operation_id: str
+    provider: str
+    job_id: str
+    account: str = "default"
+    params: Mapping[str, str] = field(default_factory=dict)
+    status_url: str = ""  # given by the provider at submission; "": built from the table
+    reference: str = ""
+    on_success: str = ""
+    on_failure: str = ""
+    on_end: str = ""
+    escalate_ends: bool | None = None
+    accepted_at: datetime | None = None  # None: now
+    deadline: timedelta | None = None  # from now
+    needed_by: datetime | None = None
+    status_requests: int | None = None
+    transport_failures: int | None = None
+    rate_limited: int | None = None
+
+
+def track(runtime: Runtime, trackings: Sequence[Tracking], *, announce: bool = True) -> list[Operation]:
+    """Store one operation for each job and ask for its first look. The same operation id twice is one operation.
+
+    Args:
+        announce: publish the first wake-ups now. False: the caller does it after its own commit.
+
+    Returns:
+        The stored operations, in the order given.
+
+    Raises:
+        TableMissing: no table with that id.
+        UsageError: a job id, parameter, URL or limit that cannot be accepted.
+        IdempotencyConflict: the operation id is known with another provider, account or job (R-ID-4).
+    """
+    now = runtime.store.now()
+    stored: list[Operation] = []
+    for tracking in trackings:
+        table = runtime.tables.get(tracking.provider)
+        if table is None:
+            raise TableMissing(f"There is no usable provider table {tracking.provider!r}.", table=tracking.provider)
+        wanted = begin(
+            table, tracking, now=now, draw=runtime.draw(), horizon=runtime.scheduler.horizon, grace=runtime.timing.grace
+        )
+        entry = story.entry("track", wanted, at=now, job_id=wanted.job_id, table=story.table_mark(table))
+        (found,) = runtime.store.add([wanted], entry, table)
+        _refuse_other_content(wanted, found)
+        stored.append(found)
+    if announce:
+        for operation in stored:
+            announce_first(runtime, operation, now=now)
+    return stored
+
+
+def announce_first(runtime: Runtime, operation: Operation, *, now: datetime) -> None:
+    """Publish the first wake-up if it lies within the horizon; later ones are the sweeper's."""
+    if operation.fence == 0 and operation.wake_at is not None and operation.wake_until is not None:
+        runtime.scheduler.wake(operation.id, fence=0, delay=max(operation.wake_at - now, timedelta(0)))
+
+
+def begin(
+    table: ProviderTable, tracking: Tracking, *, now: datetime, draw: float, horizon: timedelta, grace: timedelta
+) -> Operation:
+    """The first row of an operation: its address and its budgets are fixed here (authority stays as granted)."""
+    url = tracking.status_url
+    if url and not target_allowed(url, table, tracking.params):
+        raise UsageError(f"The table {table.id!r} does not allow the host of this status URL.", table=table.id)
+    if not url:
+        url = status_url(table, job_id=tracking.job_id, params=tracking.params)
+    wake_at = now + first_delay(table.polling, draw)
+    budget = _budget(table, tracking, now)
+    escalate = table.on_failure == "escalate" if tracking.escalate_ends is None else tracking.escalate_ends
+    return Operation(
+        id=tracking.operation_id,
+        provider=table.id,
+        account=tracking.account,
+        job_id=tracking.job_id,
+        state=OperationState.RUNNING,
+        params=dict(tracking.params),
+        status_url=url,
+        budget=budget,
+        created_at=now,
+        accepted_at=tracking.accepted_at or now,
+        wake_at=min(wake_at, budget.deadline, budget.needed_by or wake_at),
+        not_before=wake_at,
+        wake_until=wake_at + grace if wake_at - now <= horizon else None,
+        delay_source=DelaySource.FIRST_DELAY.value,
+        escalate_ends=escalate,
+        revision=table.revision,
+        table_digest=table.digest,
+        reference=tracking.reference,
+        on_success=tracking.on_success,
+        on_failure=tracking.on_failure,
+        on_end=tracking.on_end,
+    )
+
+
+def _budget(table: ProviderTable, tracking: Tracking, now: datetime) -> Budget:
+    granted = table.budget
+    deadline = granted.deadline if tracking.deadline is None else tracking.deadline
+    if deadline <= timedelta(0):
+        raise UsageError("The deadline must lie in the future.")
+    limits = {
+        name: getattr(granted, name) if getattr(tracking, name) is None else getattr(tracking, name)
+        for name in ("status_requests", "transport_failures", "rate_limited")
+    }
+    for name, limit in limits.items():
+        if limit < 1:
+            raise UsageError(f"{name} must be at least 1, not {limit}.")
+    return Budget(
+        deadline=now + deadline,
+        needed_by=tracking.needed_by,
+        extensions=granted.extension.times if granted.extension else 0,
+        **limits,
+    )
+
+
+def _refuse_other_content(wanted: Operation, found: Operation) -> None:
+    for name in ("provider", "account", "job_id"):
+        if getattr(wanted, name) != getattr(found, name):
+            raise IdempotencyConflict(
+                f"Operation {wanted.id!r} is already known with another {name.replace('_', ' ')}.", field=name
+            )
+    if dict(wanted.params) != dict(found.params):
+        raise IdempotencyConflict(f"Operation {wanted.id!r} is already known with other parameters.", field="params")
