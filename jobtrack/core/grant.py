@@ -85,11 +85,11 @@ def _one_look(operation: Operation, look: timedelta, now: datetime) -> Operation
 
 
 def _resumed(operation: Operation, now: datetime) -> Operation:
-    # The provider's own wish when to be asked outlives a person's impatience (INV-04).
+    # The provider's own wish when to be asked outlives a person's impatience (INV-04), but not the deadline (INV-06).
     return replace(
         operation,
         state=OperationState.RUNNING,
-        wake_at=max(now, operation.not_before or now),
+        wake_at=max(now, min(operation.not_before or now, operation.last_instant)),
         wake_until=None,
         delay_source=DelaySource.MANUAL_EXTENSION.value,
     )

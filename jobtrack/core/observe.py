@@ -101,11 +101,12 @@ def _document(status: StatusSpec, reply: Answered) -> object | Malformed:
 
 
 def _expects_list(status: StatusSpec) -> bool:
+    """Whether the table looks into a list at the root; in any other table a list is not an answer about a job."""
     if status.pick is not None:
         return _into_list(status.pick.list_at)
-    parts = (part.at for part in status.state)
     conditions = (condition.at for rule in status.rules for condition in rule.conditions)
-    return any(_into_list(locator) for locator in (*parts, *conditions))
+    required = (locator for locator, _ in status.result.require)
+    return any(_into_list(locator) for locator in (*(part.at for part in status.state), *conditions, *required))
 
 
 def _into_list(locator: Locator) -> bool:

@@ -18,7 +18,6 @@ __all__ = [
     "check_job_id",
     "check_params",
     "status_request",
-    "status_target_problem",
     "status_url",
     "target_allowed",
 ]
@@ -94,17 +93,6 @@ def status_url(table: ProviderTable, *, job_id: str, params: Mapping[str, str]) 
     return url
 
 
-def status_target_problem(table: ProviderTable, operation: Operation) -> str:
-    """Why the stored status URL may not be asked with this table; "" if it may.
-
-    A table may have lost a host since the operation started; the stored URL is then ``target_denied``.
-    """
-    if not operation.status_url or target_allowed(operation.status_url, table, operation.params):
-        return ""
-    origin = origin_of(operation.status_url, loopback=True) or "the stored address"
-    return f"the status URL is on {origin}, which table {table.id} does not allow"
-
-
 def _plain(value: str) -> str:
     return value
 
@@ -146,8 +134,8 @@ def _segments(value: str) -> str:
 def status_request(table: ProviderTable, operation: Operation) -> Request:
     """The next status request of a claimed operation, complete but for credentials.
 
-    The stored status URL is the address if there is one: authority stays as granted. Ask
-    ``status_target_problem`` first whether the table still allows it.
+    The stored status URL is the address if there is one: authority stays as granted. Ask ``target_allowed``
+    first whether the table still allows it.
 
     Raises:
         UsageError: There is no address, or a job id or parameter cannot be put in its place.
@@ -193,21 +181,22 @@ def _field(value: str) -> str:
 
 def _body(spec: RequestSpec, values: Mapping[str, str]) -> tuple[str, bytes]:
     """Content type and bytes; "" and nothing for a request without a body."""
-    match spec.body_kind:
-        case BodyKind.NONE:
-            return "", b""
-        case BodyKind.FORM:
-            filled = _leaves(spec.body, values)
-            fields = filled if isinstance(filled, dict) else {}
-            texts = {name: item if isinstance(item, str) else json.dumps(item) for name, item in fields.items()}
-            return "application/x-www-form-urlencoded", urlencode(texts).encode("ascii")
-        case BodyKind.JSON:
-            return "application/json", _json(_leaves(spec.body, values))
-        case BodyKind.GRAPHQL:
-            # The query text is code of the table; only its variables take values.
-            parts = spec.body if isinstance(spec.body, Mapping) else {}
-            variables = _leaves(parts.get("variables", {}), values)
-            return "application/json", _json({"query": parts.get("query", ""), "variables": variables})
+    if spec.body_kind is BodyKind.NONE:
+        return "", b""
+    if spec.body_kind is BodyKind.FORM:
+        return "application/x-www-form-urlencoded", _form(_leaves(spec.body, values))
+    if spec.body_kind is BodyKind.JSON:
+        return "application/json", _json(_leaves(spec.body, values))
+    # GraphQL: the query text is code of the table; only its variables take values.
+    parts = spec.body if isinstance(spec.body, Mapping) else {}
+    variables = _leaves(parts.get("variables", {}), values)
+    return "application/json", _json({"query": parts.get("query", ""), "variables": variables})
+
+
+def _form(fields: object) -> bytes:
+    named = fields.items() if isinstance(fields, dict) else ()
+    texts = [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in named]
+    return urlencode(texts).encode("ascii")
 
 
 def _json(value: object) -> bytes:

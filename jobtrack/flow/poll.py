@@ -61,8 +61,8 @@ def poll(runtime: Runtime, ids: Sequence[str]) -> list[Looked]:
     """
     rows = _running(runtime, ids)
     tables = _usable_tables(runtime, rows)
-    ready, seen_gates = _pass_gates(runtime, [row for row in rows if row.id in tables], tables)
-    turns = _claim(runtime, ready, tables, seen_gates)
+    ready, told = _pass_gates(runtime, [row for row in rows if row.id in tables], tables)
+    turns = _claim(runtime, ready, tables) + _claim(runtime, told, tables, debit=False)
     looked = [_conclude_unsent(runtime, turn) for turn in turns if not turn.claim.granted]
     looked += _send(runtime, [turn for turn in turns if turn.claim.granted])
     return looked
@@ -110,37 +110,53 @@ def _without_table(runtime: Runtime, row: Operation) -> None:
 
 def _pass_gates(
     runtime: Runtime, rows: Sequence[Operation], tables: dict[str, ProviderTable]
-) -> tuple[list[str], dict[str, GateState]]:
-    """Ask each account's gate. A held row only moves its wake time; nothing is debited."""
+) -> tuple[dict[str, GateState], dict[str, GateState]]:
+    """Ask each account's gate: who may send, and who is held but must be told of a limit; each with its gate.
+
+    Any other held row only moves its wake time; nothing is debited.
+    """
     accounts = {(row.provider, row.account) for row in rows}
     known = runtime.store.gates(accounts) if accounts else {}
-    ready: list[str] = []
-    seen: dict[str, GateState] = {}
+    ready: dict[str, GateState] = {}
+    told: dict[str, GateState] = {}
     for row in rows:
         account = (row.provider, row.account)
         gate = known.get(account, gates.OPEN)
-        passed = gate if gate.reason is HoldReason.NONE else _ask(runtime, row, gate, tables[row.id])
-        if passed is not None:
-            known[account] = seen[row.id] = passed
-            ready.append(row.id)
-    return ready, seen
+        if gate.reason is HoldReason.NONE:
+            ready[row.id] = gate
+            continue
+        now = runtime.store.now()
+        passed = _ask(runtime, row, gate, tables[row.id], now)
+        if isinstance(passed, GateState):
+            known[account] = ready[row.id] = passed
+        elif now >= _next_limit(row):
+            told[row.id] = gate
+        else:
+            spread = timedelta(seconds=2) * runtime.draw()
+            runtime.store.hold([row.id], until=min(passed.until + spread, _next_limit(row)))
+    return ready, told
 
 
-def _ask(runtime: Runtime, row: Operation, gate: GateState, table: ProviderTable) -> GateState | None:
-    now = runtime.store.now()
-    limits = [row.last_instant] + ([row.budget.needed_by] if row.budget.needed_by and not row.needed_by_told else [])
-    if now >= min(limits):
-        return gate  # only to be told; the claim will not grant a request after the deadline
+def _next_limit(row: Operation) -> datetime:
+    """When something must be said even if nothing may be sent."""
+    needed_by = row.budget.needed_by
+    return row.last_instant if needed_by is None or row.needed_by_told else min(row.last_instant, needed_by)
+
+
+def _ask(
+    runtime: Runtime, row: Operation, gate: GateState, table: ProviderTable, now: datetime
+) -> GateState | gates.Held:
+    """The gate with which the operation may send, or until when it must wait."""
+    if now >= row.last_instant:
+        return gates.Held(until=now)  # takes no probe: the claim would grant no request
     answer = gates.ask(gate, row.id, now, table.gate)
-    if isinstance(answer, gates.Pass):
-        if answer.after is None:
-            return gate
-        if runtime.store.move_gate(row.provider, row.account, gate, answer.after):
-            return replace(answer.after, version=gate.version + 1)
-        answer = gates.Held(until=now + table.gate.breaker_hold)
-    spread = timedelta(seconds=2) * runtime.draw()
-    runtime.store.hold([row.id], until=min(answer.until + spread, *limits))
-    return None
+    if isinstance(answer, gates.Held):
+        return answer
+    if answer.after is None:
+        return gate
+    if runtime.store.move_gate(row.provider, row.account, gate, answer.after):
+        return replace(answer.after, version=gate.version + 1)
+    return gates.Held(until=now + table.gate.breaker_hold)
 
 
 # --- the claim --------------------------------------------------------------------------------------
@@ -158,17 +174,18 @@ def _claim_rows(
 
 
 def _claim(
-    runtime: Runtime, ids: Sequence[str], tables: dict[str, ProviderTable], seen: dict[str, GateState]
+    runtime: Runtime, passed: dict[str, GateState], tables: dict[str, ProviderTable], *, debit: bool = True
 ) -> list[_Turn]:
+    ids = list(passed)
     if not ids:
         return []
     started = runtime.elapsed()
     lease = max(lease_for(_limits(runtime, tables[i]), runtime.timing.margin) for i in ids)
     floor = max(tables[i].polling.min_interval for i in ids)
     turns = []
-    for claim in _claim_rows(runtime, ids, lease=lease, floor=max(floor, lease)):
+    for claim in _claim_rows(runtime, ids, lease=lease, floor=max(floor, lease), debit=debit):
         operation_id = claim.operation.id
-        turns.append(_Turn(claim=claim, table=tables[operation_id], gate=seen[operation_id], claimed_s=started))
+        turns.append(_Turn(claim=claim, table=tables[operation_id], gate=passed[operation_id], claimed_s=started))
     if len(turns) < len(ids):
         _repark_early(runtime, set(ids) - {turn.claim.operation.id for turn in turns})
     return turns
@@ -234,21 +251,24 @@ def _request(runtime: Runtime, turn: _Turn) -> Request | NoAnswer:
 
 
 def _conclude_unsent(runtime: Runtime, turn: _Turn) -> Looked:
-    now = turn.now(runtime.elapsed())
+    now = runtime.store.now()
     decision = decide_unsent(turn.claim.operation, now=now)
     return _write(runtime, turn.claim.operation, decision, event="look", table=turn.table, now=now)
 
 
 def _conclude(runtime: Runtime, turn: _Turn, reply: Reply) -> Looked:
-    now = turn.now(runtime.elapsed())
+    late = isinstance(reply, NoAnswer) and reply.trouble is Trouble.LATE
+    # A worker that stood still cannot tell on which side of the claim that was; its own count would run ahead.
+    now = runtime.store.now() if late else turn.now(runtime.elapsed())
     observation = observe(turn.table, reply, operation=turn.claim.operation, now=now)
     moved, told = _move_gate(runtime, turn, observation, now)
-    operation = replace(turn.claim.operation, spent=charge(turn.claim.operation.spent, observation))
+    operation = _charged(turn.claim.operation, observation, now)
     draw = runtime.draw()
     decision = decide(turn.table, operation, observation, now=now, draw=draw)
     if observation.kind is Kind.DENIED and not moved:
         # Another operation's denial already asks about this account: one question, not thousands.
-        decision = decide_unsent(replace(operation, not_before=now + gates.RECHECK), now=now)
+        recheck = max(now + gates.RECHECK, operation.not_before or now)
+        decision = decide_unsent(replace(operation, not_before=recheck), now=now)
     return _write(
         runtime,
         _seen(operation, observation, turn.table, now),
@@ -261,6 +281,13 @@ def _conclude(runtime: Runtime, turn: _Turn, reply: Reply) -> Looked:
         extra=told,
         sent=not (isinstance(reply, NoAnswer) and reply.sent is Sent.NEVER),
     )
+
+
+def _charged(operation: Operation, observation: Observation, now: datetime) -> Operation:
+    """The row with what this answer costs, and with the wait it asks for: a person's decision keeps to it (INV-04)."""
+    wait = observation.guidance.wait if observation.guidance else None
+    floor = operation.not_before if wait is None else max(now + wait, operation.not_before or now)
+    return replace(operation, spent=charge(operation.spent, observation), not_before=floor)
 
 
 def _move_gate(

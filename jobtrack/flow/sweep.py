@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jobtrack.flow.deliver import deliver
@@ -29,8 +30,11 @@ def sweep(runtime: Runtime, *, limit: int = 200, inline: bool = False) -> Swept:
             publishing fails does so by itself: with no broker at all every operation still ends or escalates (INV-06).
     """
     due = runtime.store.due(limit=limit, grace=runtime.timing.grace)
-    published = 0 if inline else runtime.scheduler.wake_now(due.operations) if due.operations else 0
-    polled = len(poll(runtime, due.operations)) if published < len(due.operations) else 0
+    over = _over(runtime, due.operations)
+    others = [operation_id for operation_id in due.operations if operation_id not in over]
+    published = runtime.scheduler.wake_now(others) if others and not inline else 0
+    here = due.operations if published < len(others) else over
+    polled = len(poll(runtime, here)) if here else 0
     if due.deliveries and (inline or runtime.scheduler.deliver(due.deliveries) < len(due.deliveries)):
         deliver(runtime, due.deliveries)
     return Swept(
@@ -40,3 +44,11 @@ def sweep(runtime: Runtime, *, limit: int = 200, inline: bool = False) -> Swept:
         deliveries=len(due.deliveries),
         more=due.more,
     )
+
+
+def _over(runtime: Runtime, ids: Sequence[str]) -> list[str]:
+    """Those past their last instant: only a decision is left, so no message is needed, nor a broker that keeps it."""
+    if not ids:
+        return []
+    now = runtime.store.now()
+    return [row.id for row in runtime.store.get(ids) if now >= row.last_instant]

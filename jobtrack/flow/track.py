@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from jobtrack.core.backoff import first_delay
 from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import Budget, Operation, OperationState
-from jobtrack.core.request import status_url, target_allowed
+from jobtrack.core.request import check_job_id, check_params, status_url, target_allowed
 from jobtrack.core.table import ProviderTable
 from jobtrack.errors import IdempotencyConflict, TableMissing, UsageError
 from jobtrack.flow import story
@@ -82,6 +82,8 @@ def begin(
     table: ProviderTable, tracking: Tracking, *, now: datetime, draw: float, horizon: timedelta, grace: timedelta
 ) -> Operation:
     """The first row of an operation: its address and its budgets are fixed here (authority stays as granted)."""
+    check_job_id(tracking.job_id)
+    check_params(table, tracking.params)
     url = tracking.status_url
     if url and not target_allowed(url, table, tracking.params):
         raise UsageError(f"The table {table.id!r} does not allow the host of this status URL.", table=table.id)

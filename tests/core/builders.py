@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from jobtrack.core.jsontext import JsonObject
 from jobtrack.core.locate import Answer
 from jobtrack.core.operation import Budget, Operation, OperationState
 from jobtrack.core.reply import Answered
@@ -100,6 +101,11 @@ def answered(value: object = None, status: int = 200, *headers: tuple[str, str],
     """A JSON answer; ``raw`` gives the bytes instead."""
     content = json.dumps(value).encode() if raw is None else raw
     return Answered(status=status, headers=(*headers, *JSON), body=content)
+
+
+def members(**values: object) -> JsonObject:
+    """A JSON object as the parser makes it."""
+    return JsonObject(list(values.items()))
 
 
 def answer(document: object, status: int = 200, *headers: tuple[str, str]) -> Answer:

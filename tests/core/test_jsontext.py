@@ -31,6 +31,7 @@ GOOD = [
     (b'{"a":1e-400,"b":-0,"c":1.5}', None, {"a": 0.0, "b": 0, "c": 1.5}),
     (b'{"a":"\\u0000\\ud800"}', None, {"a": "\x00\ud800"}),
     (b"[" * MAX_DEPTH + b"]" * MAX_DEPTH, None, None),
+    (b"[" * MAX_DEPTH + b"]" * 99 + b",[]]", None, None),
     (b'["' + b"[" * 200 + b'\\"[{"]', None, ["[" * 200 + '"[{']),
     (b"[" + b"[]," * 200 + b"{}]", None, [[]] * 200 + [{}]),
 ]
@@ -63,6 +64,7 @@ BAD = [
     (b'{"a":1e999}', None, "the body has a number that is too large"),
     (b'{"a":' + b"9" * 4301 + b"}", None, "the body has a number of more than 4300 digits"),
     (b"[" * 101 + b"]" * 101, None, "the body is nested deeper than 100 levels"),
+    (b'["]",' * 101 + b"1" + b"]" * 101, None, "the body is nested deeper than 100 levels"),
     (b'{"a":' * 100_000, None, "the body is nested deeper than 100 levels"),
     (b'{"a":1}}', None, "the body is not JSON (line 1, column 8)"),
     (b"{'a':1}", None, "the body is not JSON (line 1, column 2)"),
@@ -96,6 +98,9 @@ def test_repeated_members_are_remembered_where_they_are() -> None:
     assert inner.duplicates == {"b"}
 
 
-@given(st.binary(max_size=60) | st.text('{}[]":,\\0aeE.-+n ', max_size=40).map(str.encode), st.none() | st.text(max_size=40))
+@given(
+    st.binary(max_size=60) | st.text('{}[]":,\\0aeE.-+n ', max_size=40).map(str.encode),
+    st.none() | st.text(max_size=40),
+)
 def test_any_bytes_are_read_or_refused(body: bytes, content_type: str | None) -> None:
     parse(body, content_type)

@@ -29,7 +29,9 @@ def test_clean(text: str, expected: str) -> None:
     assert clean(text) == expected
 
 
-@pytest.mark.parametrize(("text", "limit", "expected"), [("abcdef", 6, "abcdef"), ("abcdefg", 6, "abcde…"), ("ab", 1, "…")])
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"), [("abcdef", 6, "abcdef"), ("abcdefg", 6, "abcde…"), ("ab", 1, "…")]
+)
 def test_clean_is_bounded(text: str, limit: int, expected: str) -> None:
     assert clean(text, limit) == expected
 
@@ -53,7 +55,10 @@ REDACTED = [
     ("https://h.example/a/b#token", "https://h.example/a/b#***"),
     ("https://user:pw@h.example/a", "https://h.example/a"),
     ("https://user:pw@h.example", "https://h.example"),
-    ("see <https://h.example/x?sig=1>, then https://h.example/y", "see <https://h.example/x?***>, then https://h.example/y"),
+    (
+        "see <https://h.example/x?sig=1>, then https://h.example/y",
+        "see <https://h.example/x?***>, then https://h.example/y",
+    ),
     ("s3://bucket/key?X-Amz-Signature=1", "s3://bucket/key?***"),
     ("Authorization: Bearer abc.def", "Authorization: ***"),
     ("authorization=Basic dXNlcjpwdw==", "authorization=***"),
@@ -88,10 +93,26 @@ def test_texts_that_differ_only_in_a_signature_become_equal() -> None:
     assert redact(first) == redact(second)
 
 
-WORDS = st.sampled_from(
-    ["https://", "h.example", "u:p@", "/p", "?", "#", "sig", "=", "token", ":", " ", "Bearer ", "basic ", "***", '"', "'", "&"]
-    + ["sk-abcdefghijklmnopqrst", "authorization", "key", "CANARY", "secret", "\n", "<", ",", "eyJabcdefgh.", "-", "_"]
-)
+URL_WORDS = ["https://", "h.example", "u:p@", "/p", "?", "#", "sig", "=", ":", "&"]
+OTHER_WORDS = [
+    "token",
+    "Bearer ",
+    "basic ",
+    "***",
+    '"',
+    "'",
+    "authorization",
+    "key",
+    "CANARY",
+    "secret",
+    "\n",
+    "<",
+    ",",
+    "-",
+    "_",
+    " ",
+]
+WORDS = st.sampled_from([*URL_WORDS, *OTHER_WORDS, "sk-abcdefghijklmnopqrst", "eyJabcdefgh."])
 
 
 @given(st.lists(WORDS, max_size=14).map("".join) | st.text())
@@ -101,8 +122,10 @@ def test_redact_is_idempotent(text: str) -> None:
     assert tell(once) == clean(once)
 
 
-@pytest.mark.parametrize("piece", ["a.", "eyJaaaaaaaa-", "token", "bearer ", "basic a", "https://", "\x1b[0", "sk-", "key ", "u@"])
+@pytest.mark.parametrize(
+    "piece", ["a.", "eyJaaaaaaaa-", "token", "bearer ", "basic a", "https://", "\x1b[0", "sk-", "key ", "u@"]
+)
 def test_hostile_text_is_read_in_linear_time(piece: str) -> None:
     started = time.perf_counter()
     tell(piece * ((1 << 20) // len(piece)))
-    assert time.perf_counter() - started < 2
+    assert time.perf_counter() - started < 8  # a quadratic reading takes minutes

@@ -528,6 +528,8 @@ BAD = [
     ({"deadline": 0 * S}, UsageError),
     ({"status_requests": 0}, UsageError),
     ({"status_url": "https://evil.example/jobs/1"}, UsageError),
+    ({"status_url": "https://api.acme.example/jobs/1", "job": ".."}, UsageError),
+    ({"status_url": "https://api.acme.example/jobs/1", "params": {"region": "eu"}}, UsageError),
 ]
 
 
