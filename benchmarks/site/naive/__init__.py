@@ -1,0 +1,1 @@
+"""What teams write today: a Celery task that gets, saves and retries."""
