@@ -132,7 +132,8 @@ class Store(Protocol):
 
         Compare-and-set on (id, fence, not terminal). A moved audit head is resealed inside the transaction.
         A question whose unique place is taken updates the open one's detail and version instead.
-        A STALE commit keeps its entry as late evidence (audit, ``late: true``) and changes nothing else.
+        A STALE commit keeps its entry as late evidence (audit, ``late: true``) and changes nothing else. If it names
+        another end than the stored one, the advisory question of ``core.decide.contradiction`` is opened as well.
         """
 
     def hold(self, ids: Sequence[str], *, until: datetime) -> None:
@@ -197,6 +198,10 @@ class Store(Protocol):
 
 
 class Transport(Protocol):
+    @property
+    def slots(self) -> int:
+        """Most requests that one call of ``send`` has under way; no more is claimed than can be sent at once."""
+
     def send(self, requests: Sequence[tuple[Request, ProviderTable]]) -> Iterator[tuple[Request, Answered | NoAnswer]]:
         """Send each request once and yield replies as they complete. Never raises for what a peer does."""
 

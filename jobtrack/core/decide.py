@@ -110,6 +110,19 @@ def business_question(operation: Operation, *, now: datetime) -> Question | None
     )
 
 
+def contradiction(stored: Operation, late: Operation) -> Question | None:
+    """What a person is told when a late answer names another end than the stored one (R-END-1, R-READ-7).
+
+    Args:
+        stored: the row as it is; it stays so.
+        late: the row as the late look would have left it.
+    """
+    if not stored.terminal or not late.terminal or stored.state is late.state:
+        return None
+    detail = f"The operation has ended as {stored.state.value}; a late answer says {late.state.value}."
+    return Question(reason=Reason.STATE_CONTRADICTION, detail=detail)
+
+
 def _ended(operation: Operation, observation: Observation) -> Conclude:
     state, reason = _ENDS[observation.kind]
     detail = observation.error or observation.detail or observation.label

@@ -155,6 +155,7 @@ def status_request(table: ProviderTable, operation: Operation) -> Request:
         url=url,
         headers=_headers(spec, values, content_type, f"{operation.id}:{operation.fence}"),
         body=body,
+        origins=tuple(sorted(allowed_origins(table, operation.params))),
     )
 
 

@@ -11,7 +11,17 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from jobtrack.core import gate as gates
-from jobtrack.core.decide import Conclude, Decision, Stop, Wait, business_question, charge, decide, decide_unsent
+from jobtrack.core.decide import (
+    Conclude,
+    Decision,
+    Stop,
+    Wait,
+    business_question,
+    charge,
+    contradiction,
+    decide,
+    decide_unsent,
+)
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.gate import GateState, HoldReason
 from jobtrack.core.observation import DelaySource, Kind, Observation
@@ -59,6 +69,16 @@ def poll(runtime: Runtime, ids: Sequence[str]) -> list[Looked]:
     Returns:
         One item for each operation that was claimed.
     """
+    distinct = list(dict.fromkeys(ids))
+    slots = runtime.transport.slots
+    looked: list[Looked] = []
+    # A claimed operation that waits for a free connection spends its lease on waiting: claim only what can be sent.
+    for start in range(0, len(distinct), slots):
+        looked += _look(runtime, distinct[start : start + slots])
+    return looked
+
+
+def _look(runtime: Runtime, ids: Sequence[str]) -> list[Looked]:
     rows = _running(runtime, ids)
     tables = _usable_tables(runtime, rows)
     ready, told = _pass_gates(runtime, [row for row in rows if row.id in tables], tables)
@@ -72,7 +92,7 @@ def poll(runtime: Runtime, ids: Sequence[str]) -> list[Looked]:
 
 
 def _running(runtime: Runtime, ids: Sequence[str]) -> list[Operation]:
-    rows = runtime.store.get(list(dict.fromkeys(ids)))
+    rows = runtime.store.get(ids)
     return [row for row in rows if row.state is OperationState.RUNNING and row.wake_at is not None]
 
 
@@ -210,18 +230,22 @@ def _limits(runtime: Runtime, table: ProviderTable) -> RequestLimits:
 
 
 def _send(runtime: Runtime, turns: Sequence[_Turn]) -> list[Looked]:
-    looked: list[Looked] = []
+    unsent: list[tuple[_Turn, NoAnswer]] = []
     waiting: dict[tuple[str, int], _Turn] = {}
     requests: list[tuple[Request, ProviderTable]] = []
     for turn in turns:
         request = _request(runtime, turn)
         if isinstance(request, NoAnswer):
-            looked.append(_conclude(runtime, turn, request))
+            unsent.append((turn, request))
         else:
             waiting[request.operation_id, request.fence] = turn
             requests.append((request, turn.table))
-    for request, reply in _replies(runtime, requests):
-        looked.append(_conclude(runtime, waiting.pop((request.operation_id, request.fence)), reply))
+    # Sending comes first: nothing may take time between a claim and its request (INV-14).
+    looked = [
+        _conclude(runtime, waiting.pop((request.operation_id, request.fence)), reply)
+        for request, reply in _replies(runtime, requests)
+    ]
+    looked += [_conclude(runtime, turn, reply) for turn, reply in unsent]
     return looked
 
 
@@ -372,6 +396,8 @@ def _write(
     (committed,) = runtime.store.commit([commit])
     if committed is Committed.DONE:
         _tell(runtime, wanted, asked, decision, now)
+    elif wanted.terminal:
+        _tell_contradiction(runtime, wanted)
     return Looked(operation=wanted, decision=decision, committed=committed, sent=sent)
 
 
@@ -428,3 +454,11 @@ def _tell(
         runtime.listener.escalated(operation, asked)
     if isinstance(decision, Conclude):
         runtime.listener.finished(operation)
+
+
+def _tell_contradiction(runtime: Runtime, late: Operation) -> None:
+    """A late answer that names another end changes nothing; the store has opened the question about it."""
+    for row in runtime.store.get([late.id]):
+        question = contradiction(row, late)
+        if question is not None:
+            runtime.listener.escalated(row, (question,))

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from jobtrack.core.audit import GENESIS, canonical, closing_line, entry_line, seal
+from jobtrack.core.decide import contradiction
 from jobtrack.core.escalation import Question, Reason, Resolution
 from jobtrack.core.gate import OPEN, GateState
 from jobtrack.core.operation import Lease, Operation, OperationState, may_move
@@ -100,6 +101,9 @@ class MemoryStore:
             row = self.rows[wanted.id]
             if row.fence != wanted.fence or row.lease is None or row.terminal:
                 self._append(wanted.id, {**commit.entry, "late": True})
+                contradicted = contradiction(row, wanted)
+                if contradicted is not None:
+                    self._ask(wanted.id, contradicted)
                 return Committed.STALE
             self._replace(row, wanted, commit.entry)
             if commit.table is not None:
@@ -242,8 +246,9 @@ class MemoryStore:
                     f"Already decided by {escalation.resolution.actor}.", actor=escalation.resolution.actor
                 )
             row = self.rows[wanted.id]
-            moves = wanted.state is not row.state or wanted.wake_at != row.wake_at
-            if escalation.version != resolution.version or (moves and row.fence != wanted.fence):
+            # An advisory question is only acknowledged: the row may have moved on, and stays as it is.
+            moves = escalation.blocking
+            if escalation.version != resolution.version or (moves and (row.terminal or row.fence != wanted.fence)):
                 raise StaleEvidence("The escalation changed since it was shown.")
             stored = replace(resolution, at=now)
             self._close(escalation, stored)

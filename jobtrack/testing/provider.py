@@ -59,8 +59,9 @@ class FakeProvider:
     ``log`` is what the provider saw, in order: the ground truth of a test.
     """
 
-    def __init__(self, clock: Callable[[], datetime]) -> None:
+    def __init__(self, clock: Callable[[], datetime], *, slots: int = 100) -> None:
         self._clock = clock
+        self.slots = slots
         self._scripts: dict[str, list[Script]] = {}
         self.log: list[Seen] = []
 

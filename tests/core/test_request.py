@@ -214,6 +214,12 @@ def test_plain_http_only_for_loopback(url: str, expected: str) -> None:
     assert origin_of(url, loopback=True) == expected
 
 
+def test_a_request_names_the_origins_of_its_own_operation() -> None:
+    regional = with_params("/jobs/{job_id}", ("https://{region}.api.example",), region=ParamPattern.DNS_LABEL)
+    operation = replace(OPERATION, params={"region": "eu"}, status_url="https://eu.api.example/jobs/1")
+    assert status_request(regional, operation).origins == ("https://eu.api.example",)
+
+
 def test_allowed_origins() -> None:
     hosts = (
         HOST,

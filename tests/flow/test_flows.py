@@ -385,6 +385,21 @@ def test_a_duplicated_wake_up_finds_nothing_to_claim(world: World) -> None:
     assert (looks, len(world.provider.log)) == ([1] + [0] * 9, 1)
 
 
+def test_no_more_is_claimed_than_can_be_sent_at_once(world: World) -> None:
+    leased: list[int] = []
+
+    def count(_: Request) -> Reply:
+        leased.append(sum(op.lease is not None for op in world.store.rows.values()))
+        return RUNNING
+
+    world.provider.slots = 2
+    for n in range(5):
+        world.track(count, op=f"op-{n}", job=f"job-{n}")
+    world.clock.advance(10)
+    assert len(poll(world.runtime, [f"op-{n}" for n in range(5)])) == 5
+    assert leased == [2, 1, 2, 1, 1]
+
+
 def test_an_early_wake_up_is_parked_once_more(world: World) -> None:
     world.track(RUNNING)
     due = world.op().wake_at

@@ -1,0 +1,44 @@
+"""The command group and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from jobtrack.cli import screen
+from jobtrack.cli.check import check
+from jobtrack.cli.diagram import diagram
+from jobtrack.cli.explain import explain
+from jobtrack.cli.replay import replay
+from jobtrack.cli.schedule import schedule
+from jobtrack.cli.verify_audit import verify_audit
+from jobtrack.errors import JobtrackError, TableError
+
+
+class _Group(click.Group):
+    """A user's mistake is a sentence and an exit code, never a traceback."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        if os.environ.get("NO_COLOR"):
+            ctx.color = False
+        try:
+            return super().invoke(ctx)
+        except TableError as error:
+            click.echo(screen.plain_lines(error.message), err=True)
+            ctx.exit(screen.FINDINGS)
+        except JobtrackError as error:
+            raise click.UsageError(screen.plain_lines(error.message)) from error
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="jobtrack", prog_name="jobtrack", message="%(prog)s %(version)s")
+def main() -> None:
+    """Read, check and try out provider tables; verify an audit export.
+
+    Exit codes: 0 good, 1 findings, 2 wrong usage. Each command takes --json.
+    """
+
+
+for command in (check, explain, replay, schedule, diagram, verify_audit):
+    main.add_command(command)

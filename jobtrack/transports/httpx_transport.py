@@ -1,0 +1,287 @@
+"""Requests over httpx's URL and request objects and httpcore's pool, with limits that hold (R-BUDGET-1, INV-30..34).
+
+There is no ``httpx.Client`` on purpose: it keeps cookies, reads proxies and netrc from the environment, follows
+redirects when asked, and logs the full URL. One request here is: judge the URL, find the credential, judge the URL
+object that will be sent, send it, read at most what is allowed. Whatever goes wrong is a value.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from types import TracebackType
+from typing import Self
+
+import certifi
+import httpcore
+import httpx
+
+from jobtrack import __version__
+from jobtrack.core.reply import Answered, Flaw, NoAnswer, Request, Sent, Trouble
+from jobtrack.core.table import AuthKind, ProviderTable, RequestLimits
+from jobtrack.transports import quiet
+from jobtrack.transports.credentials import CredentialResolver, attach
+from jobtrack.transports.decode import Decoder, TooLarge, Undecodable, decoder
+from jobtrack.transports.egress import EgressPolicy, TargetDenied, check_url, origin_of, target
+from jobtrack.transports.network import (
+    Exchange,
+    Lookup,
+    Phase,
+    PinnedBackend,
+    Resolver,
+    TooManyBytes,
+    current,
+    system_addresses,
+)
+from jobtrack.transports.troubles import no_answer
+
+_KEEP_ALIVE_S = 4.0  # shorter than the usual idle limits of servers (5 s and more), so they rarely hang up first
+_KEEP_ALIVE_CONNECTIONS = 64
+_FRAMING = frozenset(
+    {"host", "content-length", "transfer-encoding", "connection", "te", "trailer", "upgrade", "expect"}
+)
+
+
+class _Process:
+    """What belongs to one process and must not cross a fork: connections, threads, locks."""
+
+    def __init__(self, *, policy: EgressPolicy, resolve: Resolver, ca_file: str | None, slots: int) -> None:
+        self.pid = os.getpid()
+        self._policy = policy
+        self._lookup = Lookup(resolve)
+        self._ca_file = ca_file
+        self._slots = slots
+        self._lock = threading.Lock()
+        self._pools: dict[bool, httpcore.ConnectionPool] = {}
+        self._threads: ThreadPoolExecutor | None = None
+
+    def pool(self, *, loopback: bool) -> httpcore.ConnectionPool:
+        """Connections of this process, by origin. Those to this machine are apart: they passed another check."""
+        with self._lock:
+            if loopback not in self._pools:
+                self._pools[loopback] = httpcore.ConnectionPool(
+                    ssl_context=_tls(self._ca_file),
+                    max_connections=None,  # bounded by the threads that send
+                    max_keepalive_connections=_KEEP_ALIVE_CONNECTIONS,
+                    keepalive_expiry=_KEEP_ALIVE_S,
+                    network_backend=PinnedBackend(policy=self._policy, loopback=loopback, lookup=self._lookup),
+                )
+            return self._pools[loopback]
+
+    def threads(self) -> ThreadPoolExecutor:
+        with self._lock:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(self._slots, thread_name_prefix="jobtrack-send")
+            return self._threads
+
+    def close(self) -> None:
+        with self._lock:
+            threads, pools = self._threads, list(self._pools.values())
+            self._threads, self._pools = None, {}
+        if threads is not None:
+            threads.shutdown(cancel_futures=True)
+        for pool in pools:
+            pool.close()
+
+
+def _tls(ca_file: str | None) -> ssl.SSLContext:
+    """Verify the peer and its name. The library's default context would read SSL_CERT_FILE and SSLKEYLOGFILE."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # requires a certificate for the host; TLS 1.2 or newer
+    context.load_verify_locations(cafile=ca_file or certifi.where())
+    return context
+
+
+class HttpxTransport:
+    """Sends requests and yields what came of each. Implements ``ports.Transport``.
+
+    Safe for many threads. Connections are made on first use, kept alive, and made anew after a fork.
+
+    Args:
+        credentials: Finds the secret of an account when a request is sent.
+        policy: What may be reached besides public https hosts.
+        limits: Used instead of every table's own limits; None: as each table says.
+        slots: Most requests of one process that batches may have under way.
+        ca_file: PEM file of the certificate authorities to trust; None: those shipped with httpx (certifi).
+        resolve: Name resolution, as addresses in text; for tests and special networks.
+    """
+
+    def __init__(
+        self,
+        credentials: CredentialResolver | None = None,
+        policy: EgressPolicy | None = None,
+        *,
+        limits: RequestLimits | None = None,
+        slots: int = 16,
+        ca_file: str | None = None,
+        resolve: Resolver = system_addresses,
+    ) -> None:
+        self.slots = slots
+        self._credentials = credentials or CredentialResolver()
+        self._policy = policy or EgressPolicy()
+        self._limits = limits
+        self._resolve = resolve
+        self._ca_file = ca_file
+        self._process = self._new_process()
+        quiet.install()
+
+    def send(self, requests: Sequence[tuple[Request, ProviderTable]]) -> Iterator[tuple[Request, Answered | NoAnswer]]:
+        """Send each request once and yield replies as they complete.
+
+        One request is sent in the calling thread, several in at most ``slots`` threads. The total time of a request
+        counts from this call, waiting for a thread included, so no request outlives the lease it was claimed under.
+        Whatever a peer does becomes a value; nothing is raised for it.
+        """
+        started = time.monotonic()
+        if len(requests) == 1:
+            request, table = requests[0]
+            yield request, self._send_one(request, table, started)
+            return
+        threads = self._here().threads()
+        waiting = {threads.submit(self._send_one, request, table, started): request for request, table in requests}
+        try:
+            for done in as_completed(waiting):
+                yield waiting[done], done.result()
+        finally:
+            _cancel(waiting)
+
+    def close(self) -> None:
+        """Close the connections and threads of this process. Sending again opens new ones."""
+        self._here().close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _new_process(self) -> _Process:
+        return _Process(policy=self._policy, resolve=self._resolve, ca_file=self._ca_file, slots=self.slots)
+
+    def _here(self) -> _Process:
+        """What this process uses. After a fork the parent's is dropped untouched: its locks may be held for ever."""
+        if self._process.pid != os.getpid():
+            self._process = self._new_process()
+        return self._process
+
+    def _send_one(self, request: Request, table: ProviderTable, started: float) -> Answered | NoAnswer:
+        begun = time.monotonic()
+        exchange = Exchange(self._limits or table.limits, started)
+        if exchange.over:
+            return NoAnswer(sent=Sent.NEVER, trouble=Trouble.LATE, detail="no thread was free within the total time")
+        token = current.set(exchange)
+        try:
+            return self._exchange(request, table, exchange, begun)
+        except Exception as error:  # noqa: BLE001 - the port promises values; `troubles` gives every error a meaning
+            answer = no_answer(error, exchange, where=_where(request), elapsed_s=time.monotonic() - begun)
+            if answer is None:
+                raise error.with_traceback(None) from None  # frames below hold headers; an error hook would show them
+            return answer
+        finally:
+            current.reset(token)
+
+    def _exchange(self, request: Request, table: ProviderTable, exchange: Exchange, begun: float) -> Answered:
+        prepared = self._prepare(request, table)
+        pool = self._here().pool(loopback=self._policy.loopback_for(table))
+        response = pool.handle_request(prepared)
+        try:
+            if exchange.phase is not Phase.READ:
+                # Left over from the answer before, so it answers another request, maybe of another account.
+                raise httpcore.RemoteProtocolError("an answer that came before its request")
+            exchange.permit_body()
+            body, flaw = _body(response, exchange.limits.max_bytes)
+        finally:
+            response.close()  # an answer that was not read to its end takes its connection along
+        return Answered(
+            status=response.status,
+            headers=tuple((_text(name), _text(value)) for name, value in response.headers),
+            body=body,
+            flaw=flaw,
+            elapsed_s=time.monotonic() - begun,
+        )
+
+    def _prepare(self, request: Request, table: ProviderTable) -> httpcore.Request:
+        """Judge the target, put the credential on, and build what is sent from the very object that was judged."""
+        if request.provider != table.id:
+            raise TargetDenied(f"the request belongs to {request.provider!r} and not to table {table.id!r}")
+        url = target(request.url, table, self._policy, request.origins)
+        headers = request.headers
+        if table.auth.kind is not AuthKind.NONE:
+            secret = self._credentials.resolve(request.provider, request.account)
+            url, headers = attach(table.auth, secret, request, url)
+        check_url(url, table, self._policy, request.origins)
+        whole = httpx.Request(request.method, url, headers=self._headers(request, headers), content=request.body)
+        return httpcore.Request(
+            whole.method,
+            httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=whole.headers.raw,
+            content=request.body or None,
+        )
+
+    def _headers(self, request: Request, headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+        names = {name.lower() for name, _ in headers}
+        if framing := names & _FRAMING:
+            raise TargetDenied(f"the table sets {', '.join(sorted(framing))}, which belongs to the transport")
+        own = (
+            ("User-Agent", f"jobtrack/{__version__}"),
+            ("Accept", "application/json"),
+            ("X-Request-Id", f"{request.operation_id}:{request.fence}"),
+        )
+        added = [header for header in own if header[0].lower() not in names]
+        kept = [header for header in headers if header[0].lower() != "accept-encoding"]
+        return [*kept, *added, ("Accept-Encoding", "identity")]
+
+
+def _cancel(waiting: dict[Future[Answered | NoAnswer], Request]) -> None:
+    """The caller stopped listening: what has not begun is not sent."""
+    for future in waiting:
+        future.cancel()
+
+
+def _body(response: httpcore.Response, limit: int) -> tuple[bytes, Flaw | None]:
+    """Read the body within the limit. A flawed one is given up, unread bytes and all."""
+    try:
+        if (_declared_length(response) or 0) > limit:
+            return b"", Flaw.OVERSIZED
+        return _read(response, decoder(_values(response, b"content-encoding"), limit)), None
+    except (TooLarge, TooManyBytes):
+        return b"", Flaw.OVERSIZED
+    except Undecodable:
+        return b"", Flaw.UNDECODABLE
+
+
+def _read(response: httpcore.Response, sink: Decoder) -> bytes:
+    for chunk in response.iter_stream():
+        sink.feed(chunk)
+    return sink.finish()
+
+
+def _declared_length(response: httpcore.Response) -> int | None:
+    values = _values(response, b"content-length")
+    return int(values[0]) if values and values[0].isdigit() else None
+
+
+def _values(response: httpcore.Response, name: bytes) -> list[str]:
+    return [_text(value) for key, value in response.headers if key.lower() == name]
+
+
+def _text(raw: bytes) -> str:
+    """Header text: UTF-8 if it is, else byte for byte (RFC 9110 5.5). Never fails."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")
+
+
+def _where(request: Request) -> str:
+    """Method, origin and path, without query and credentials; the URL is not repeated if it cannot be read."""
+    try:
+        url = httpx.URL(request.url)
+        return f"{request.method} {origin_of(url)}{url.raw_path.partition(b'?')[0].decode('ascii')}"[:200]
+    except (httpx.InvalidURL, UnicodeError):
+        return f"{request.method} {request.provider}"
