@@ -1,0 +1,179 @@
+"""The two steps of a decision: a page that names the consequence, and the POST that decides.
+
+All that is built here is a ``Resolution``; ``flow.resolve`` accepts or refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from jobtrack.core import operation as core
+from jobtrack.core.escalation import Option, Reason, Resolution, options
+from jobtrack.core.grant import grant
+from jobtrack.core.table import Extension
+from jobtrack.errors import DecisionError
+from jobtrack.flow.resolve import resolve
+from jobtrack.ports import Runtime
+from jobtrack.worker.wiring import get_runtime
+from jobtrack_django import words
+from jobtrack_django.admin.base import Moment
+from jobtrack_django.admin.sheet import duration, sheet
+from jobtrack_django.models import Escalation
+
+if TYPE_CHECKING:
+    from jobtrack_django.admin.escalations import EscalationAdmin
+
+
+class DecisionForm(forms.Form):
+    version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+    reason = forms.CharField(
+        label=gettext_lazy("Why do you decide so?"),
+        help_text=gettext_lazy("Kept for ever in the audit, with your name. Write no passwords or personal data."),
+        widget=forms.Textarea(attrs={"rows": 4, "cols": 80}),
+        max_length=2000,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Button:
+    """One option, with what it costs and whether this person may press it."""
+
+    option: Option
+    label: str
+    cost: str
+    done: str
+    not_done: str
+    permission: str
+    permitted: bool
+    url: str
+
+
+def evidence(model_admin: EscalationAdmin, request: HttpRequest, runtime: Runtime, escalation: Escalation) -> Any:
+    """What a person needs to decide (R-ESC-2): the question, the operation, and the allowed options."""
+    now = runtime.store.now()
+    question = words.QUESTIONS[Reason(escalation.reason)]
+    answer = escalation.resolution
+    return {
+        **sheet(escalation.operation, now),
+        "escalation": escalation,
+        "question": question,
+        "opened": Moment.of(escalation.opened_at, now),
+        "answer": answer,
+        "answer_label": words.option_label(answer.option) if answer else "",
+        "decided": Moment.of(escalation.decided_at, now),
+        "buttons": [] if answer else list(_buttons(model_admin, request, runtime, escalation)),
+    }
+
+
+def _buttons(
+    model_admin: EscalationAdmin, request: HttpRequest, runtime: Runtime, escalation: Escalation
+) -> Iterator[Button]:
+    operation = escalation.operation.to_core()
+    table = runtime.tables.get(operation.provider)
+    extension = table.budget.extension if table else None
+    for option in options(Reason(escalation.reason), operation, table):
+        after = grant(
+            operation,
+            option,
+            blocking=escalation.blocking,
+            extension=extension,
+            look=runtime.timing.look,
+            now=runtime.store.now(),
+        )
+        choice, numbers = words.CHOICES[option], _numbers(after, extension)
+        idle = str(choice.idle) if choice.idle and after == operation else ""
+        yield Button(
+            option=option,
+            label=str(choice.label),
+            cost=idle or str(choice.cost).format(**numbers),
+            done=idle or str(choice.done).format(**numbers),
+            not_done=_("Nothing is sent to the provider.") if idle else str(choice.not_done),
+            permission=choice.permission,
+            permitted=model_admin.has_option_permission(request, option, escalation),
+            url=_url(model_admin, "decide", escalation.pk, option.value),
+        )
+
+
+def _numbers(after: core.Operation, extension: Extension | None) -> dict[str, object]:
+    """What the texts of an option may name: the grant itself, computed by the rule that will write it."""
+    return {
+        "time": duration(extension.time) if extension else "",
+        "checks": extension.status_requests if extension else 0,
+        "deadline": f"{after.budget.deadline:%Y-%m-%d %H:%M:%S} UTC",
+        "requests": after.budget.status_requests,
+    }
+
+
+def decide(model_admin: EscalationAdmin, request: HttpRequest, object_id: int, name: str) -> HttpResponse:
+    """GET: ask for confirmation. POST: decide, or say why not and keep what the person wrote."""
+    option = next((known for known in Option if known.value == name), None)
+    escalation = model_admin.get_object(request, str(object_id))
+    if option is None or escalation is None:
+        raise Http404
+    if not model_admin.has_view_permission(request, escalation):
+        raise PermissionDenied
+    if not model_admin.has_option_permission(request, option, escalation):
+        raise PermissionDenied
+    runtime, problem = get_runtime(), ""
+    form = DecisionForm(request.POST if request.method == "POST" else None, initial={"version": escalation.version})
+    if form.is_valid():
+        try:
+            resolve(runtime, _resolution(request, escalation, option, form.cleaned_data))
+        except DecisionError as error:
+            problem = error.message
+            escalation = model_admin.get_object(request, str(object_id)) or escalation
+            form = DecisionForm(initial={"version": escalation.version, "reason": form.cleaned_data["reason"]})
+        else:
+            return _done(model_admin, request, escalation, option)
+    context = evidence(model_admin, request, runtime, escalation)
+    return _ask(model_admin, request, option, {**context, "form": form, "problem": problem})
+
+
+def _resolution(request: HttpRequest, escalation: Escalation, option: Option, given: dict[str, Any]) -> Resolution:
+    return Resolution(
+        escalation_id=str(escalation.pk),
+        option=option,
+        actor=request.user.get_username(),
+        reason=given["reason"],
+        version=given["version"],
+    )
+
+
+def _done(model_admin: EscalationAdmin, request: HttpRequest, escalation: Escalation, option: Option) -> HttpResponse:
+    """The audit chain has it already; Django's own history and the person are told as well."""
+    label = words.option_label(option.value)
+    model_admin.log_change(request, escalation, _("Decided: %s.") % label)
+    messages.success(request, _("Decided: “%(option)s” for %(question)s.") % {"option": label, "question": escalation})
+    return HttpResponseRedirect(_url(model_admin, "change", escalation.pk))
+
+
+def _url(model_admin: EscalationAdmin, page: str, *args: object) -> str:
+    return reverse(f"admin:jobtrack_escalation_{page}", args=args, current_app=model_admin.admin_site.name)
+
+
+def _ask(model_admin: EscalationAdmin, request: HttpRequest, option: Option, context: dict[str, Any]) -> HttpResponse:
+    button = next((button for button in context["buttons"] if button.option is option), None)
+    label = words.option_label(option.value)
+    page = {
+        **model_admin.admin_site.each_context(request),
+        **context,
+        "opts": model_admin.opts,
+        "title": _("%s?") % label,
+        "label": label,
+        "button": button,
+        "refused": button is None,
+    }
+    status = 409 if context["problem"] or button is None else 200
+    request.current_app = model_admin.admin_site.name  # as Django's own pages do
+    return TemplateResponse(request, "jobtrack/admin/decide.html", page, status=status)

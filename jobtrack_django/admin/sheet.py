@@ -1,0 +1,77 @@
+"""The facts of one operation, laid out for the templates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils.timesince import timesince
+from django.utils.translation import gettext as _
+
+from jobtrack_django import words
+from jobtrack_django.admin.base import Moment
+from jobtrack_django.models import Operation
+from jobtrack_django.narrative import LIMIT, Fold, Line, check_chain, history, story
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counter:
+    """One budget."""
+
+    name: str
+    used: int
+    allowed: int
+
+
+def sheet(operation: Operation, now: datetime) -> dict[str, Any]:
+    """Everything the pages say about an operation; one query, for the audit entries."""
+    entries = history(operation)
+    told = story(entries)
+    return {
+        "operation": operation,
+        "state": words.state_label(operation.state),
+        "conclusion": words.CONCLUSIONS.get(operation.state, operation.state),
+        "accepted": Moment.of(operation.accepted_at, now),
+        "observed": Moment.of(operation.observed_at, now),
+        "since": Moment.of(operation.provider_state_since, now),
+        "expires": Moment.of(operation.expires_at, now),
+        "elapsed": timesince(operation.accepted_at, now),
+        "last_answer": _last_answer(told, now),
+        "deadline": Moment.of(operation.deadline, now),
+        "needed_by": Moment.of(operation.needed_by, now),
+        "next_look": Moment.of(operation.wake_at, now),
+        "not_before": Moment.of(operation.not_before, now),
+        "next_why": words.delay_label(operation.delay_source),
+        "counters": _counters(operation),
+        "story": [(line, Moment.of(line.at, now)) if isinstance(line, Line) else (line, None) for line in told],
+        "chain": check_chain(operation, entries),
+        "limit": LIMIT if operation.audit_seq > LIMIT else None,
+    }
+
+
+def _counters(operation: Operation) -> Sequence[Counter]:
+    names = {
+        "status_requests": _("Status requests"),
+        "transport_failures": _("Requests without a usable answer"),
+        "rate_limited": _("“Too many requests” answers"),
+        "extensions": _("Extensions"),
+    }
+    return [
+        Counter(name=label, used=getattr(operation, f"spent_{name}"), allowed=getattr(operation, f"limit_{name}"))
+        for name, label in names.items()
+    ]
+
+
+def _last_answer(told: Sequence[Line | Fold], now: datetime) -> dict[str, Any] | None:
+    """The HTTP status that came last, and when; it may be older than the last request."""
+    lines = [line for part in told for line in (part.lines if isinstance(part, Fold) else (part,))]
+    last = next((line for line in reversed(lines) if line.http is not None), None)
+    return None if last is None else {"http": last.http, "at": Moment.of(last.at, now)}
+
+
+def duration(value: timedelta) -> str:
+    """A length of time in the reader's words, exact where it is short: "15 minutes", "1 hour, 30 minutes"."""
+    start = datetime(2000, 1, 1)  # noqa: DTZ001 - only the difference counts
+    return timesince(start, start + value) if value >= timedelta(minutes=1) else f"{value.total_seconds():g} s"

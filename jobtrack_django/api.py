@@ -1,0 +1,157 @@
+"""What a view, a signal receiver or a task calls."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Required, TypedDict, Unpack
+
+from asgiref.sync import sync_to_async
+from django.db import models, transaction
+
+from jobtrack.errors import OperationNotFound, UsageError
+from jobtrack.flow import track as flow
+from jobtrack.flow.track import Tracking
+from jobtrack.worker.wiring import get_runtime
+from jobtrack_django import conf
+from jobtrack_django.models import Operation, text_limit
+from jobtrack_django.storable import storable
+
+if sys.version_info >= (3, 14):
+    from uuid import uuid7
+else:
+    from uuid6 import uuid7
+
+
+class Job(TypedDict, total=False):
+    """One job of ``track_many``: the keywords of ``track``."""
+
+    job_id: Required[str]
+    params: Mapping[str, str] | None
+    account: str
+    operation_id: str | None
+    status_url: str
+    on_success: str
+    on_failure: str
+    on_end: str
+    subject: models.Model | None
+    reference: str
+    accepted_at: datetime | None
+    deadline: timedelta | None
+    needed_by: datetime | None
+    status_requests: int | None
+    transport_failures: int | None
+    rate_limited: int | None
+
+
+def track(table_id: str, **job: Unpack[Job]) -> Operation:
+    """Follow a job that a provider has accepted, to its end.
+
+    Inside a transaction the row becomes part of it, and nothing happens until it commits. Calling again with the
+    same operation id gives the same operation.
+
+    Args:
+        table_id: id of the provider table.
+        **job: what is known about the job.
+
+            - ``job_id``: the provider's id of it, required.
+            - ``params``: the table's parameters that come from the caller.
+            - ``account``: names one environment of the provider, as in ``CREDENTIALS``.
+            - ``operation_id``: your own id, at most 200 characters; None: a new one is made.
+            - ``status_url``: where the provider said to ask; "": as the table builds it.
+            - ``on_success``, ``on_failure``, ``on_end``: follow-ups, each the dotted path of a callable that takes
+              the operation, or the name of a Celery task that takes its id. ``on_failure`` also stands for
+              cancelled and expired; ``on_end`` runs at every end.
+            - ``subject``: an object of yours to link; ``reference``: a text of yours, indexed.
+            - ``accepted_at``: when the provider accepted it; None: now.
+            - ``deadline``: how long to observe it; None: as the table grants.
+            - ``needed_by``: when you need the result; a person is told once it has passed.
+            - ``status_requests``, ``transport_failures``, ``rate_limited``: budgets; None: as the table grants.
+
+    Raises:
+        TableMissing: no usable table with that id.
+        UsageError: an argument that cannot be accepted.
+        IdempotencyConflict: the operation id is known with other content (R-ID-4).
+    """
+    (operation,) = track_many(table_id, [job])
+    return operation
+
+
+def track_many(table_id: str, jobs: Iterable[Job]) -> list[Operation]:
+    """``track`` for several jobs of one provider, all in one transaction; returns the operations in their order."""
+    runtime, using = get_runtime(), conf.settings().database
+    wanted: list[dict[str, Any]] = [dict(job) for job in jobs]
+    subjects = [job.pop("subject", None) for job in wanted]
+    trackings = [_tracking(table_id, job) for job in wanted]
+    with transaction.atomic(using=using):
+        stored = flow.track(runtime, trackings, announce=False)
+        for operation, subject in zip(stored, subjects, strict=True):
+            if subject is not None:
+                _link(operation.id, subject, using)
+
+        def announce_first_looks() -> None:
+            now = runtime.store.now()
+            for operation in stored:
+                flow.announce_first(runtime, operation, now=now)
+
+        # Robust: what happens to a wake-up is no concern of the caller; the sweeper finds the row.
+        transaction.on_commit(announce_first_looks, using=using, robust=True)
+    rows = Operation.objects.using(using).in_bulk([operation.id for operation in stored])
+    return [rows[operation.id] for operation in stored]
+
+
+async def atrack(table_id: str, **job: Unpack[Job]) -> Operation:
+    """``track`` for asynchronous code."""
+    return await sync_to_async(track)(table_id, **job)
+
+
+def get_operation(operation_id: str) -> Operation:
+    """The operation as it stands now, from the database that takes the writes.
+
+    Raises:
+        OperationNotFound: there is none with this id.
+    """
+    row = Operation.objects.using(conf.settings().database).filter(pk=storable(operation_id)).first()
+    if row is None:
+        raise OperationNotFound(f"There is no operation {operation_id!r}.", operation_id=operation_id)
+    return row
+
+
+def _tracking(table_id: str, job: dict[str, Any]) -> Tracking:
+    account = job.get("account", "default")
+    given = dict(job.pop("params", None) or {})
+    configured = conf.settings().accounts.get(table_id, {}).get(account, {})
+    for name in given.keys() & configured.keys():
+        raise UsageError(f"The parameter {name!r} comes from the account {account!r}; do not pass it.", param=name)
+    job["operation_id"] = job.get("operation_id") or str(uuid7())
+    try:
+        tracking = Tracking(provider=table_id, params={**configured, **given}, **job)
+    except TypeError as error:
+        raise UsageError(f"This job cannot be tracked: {error}.") from None
+    _refuse_unstorable(tracking)
+    return tracking
+
+
+def _refuse_unstorable(tracking: Tracking) -> None:
+    """A caller's own text is refused rather than mended: it is an identity or a name."""
+    columns = {"id": tracking.operation_id} | {
+        name: getattr(tracking, name)
+        for name in ("provider", "account", "job_id", "reference", "on_success", "on_failure", "on_end")
+    }
+    for name, text in columns.items():
+        limit = text_limit(Operation, name)
+        if not isinstance(text, str) or storable(text, limit) != text:
+            what = "operation_id" if name == "id" else name
+            raise UsageError(f"{what} must be a text of at most {limit} characters that a database can keep.")
+
+
+def _link(operation_id: str, subject: models.Model, using: str) -> None:
+    """Link the caller's object, once."""
+    from django.contrib.contenttypes.models import ContentType
+
+    if subject.pk is None:
+        raise UsageError("The subject must be saved first.")
+    kind = ContentType.objects.get_for_model(subject, for_concrete_model=False)
+    unlinked = Operation.objects.using(using).filter(pk=operation_id, content_type__isnull=True)
+    unlinked.update(content_type=kind, object_id=str(subject.pk))

@@ -1,0 +1,162 @@
+"""An operation's row and what hangs on it, written together: audit entry, questions, follow-ups.
+
+Each transaction starts by writing the operation's row: that serialises what follows, also on SQLite, where a
+transaction that reads first may not write any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from django.db.models import F, Model
+
+from jobtrack import ports
+from jobtrack.core import operation as core
+from jobtrack.core.audit import canonical, seal
+from jobtrack.core.escalation import Question
+from jobtrack.core.operation import OperationState
+from jobtrack.errors import OperationNotFound
+from jobtrack_django.fields import DatabaseNow
+from jobtrack_django.models import AuditEntry, Delivery, Escalation, Operation
+from jobtrack_django.storable import storable
+
+_FIXED = frozenset(
+    {
+        *("id", "provider", "account", "job_id", "params", "status_url", "created_at", "accepted_at", "reference"),
+        *("escalate_ends", "on_success", "on_failure", "on_end", "predecessor"),
+    }
+)
+"""Columns that are written once: what the operation is, and what was granted and named at its start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """The next entry of an operation's audit chain."""
+
+    operation_id: str
+    seq: int
+    previous: str
+    hash: str
+    text: str
+
+    @classmethod
+    def of(cls, operation: core.Operation, entry: Mapping[str, Any]) -> Link:
+        text = canonical(storable(entry))
+        seq, previous = operation.audit_seq + 1, operation.audit_head
+        digest = seal(previous, operation.id, seq, text)
+        return cls(operation_id=operation.id, seq=seq, previous=previous, hash=digest, text=text)
+
+
+def after_head(wanted: core.Operation, current: core.Operation) -> core.Operation:
+    """``wanted``, chained to the entry that is now the last one."""
+    return replace(wanted, audit_seq=current.audit_seq, audit_head=current.audit_head)
+
+
+def core_of(row: Operation) -> core.Operation:
+    """The record of a row, for callers whose queries are not typed."""
+    return row.to_core()
+
+
+def _place(question: Question) -> dict[str, Any]:
+    """The unique place an open question takes: one blocking, one advisory for each reason."""
+    if question.blocking:
+        return {"open_blocking": True}
+    return {"open_advisory": True, "reason": question.reason.value}
+
+
+class ChainedRows:
+    """Base of the store: its write alias, and writes that keep the audit chain whole.
+
+    Args:
+        using: alias of the database that takes the writes.
+    """
+
+    def __init__(self, using: str = "default") -> None:
+        self.using = using
+
+    def _operations(self) -> Any:
+        return Operation.objects.using(self.using)
+
+    def _rows(self, model: type[Model]) -> Any:
+        return model._base_manager.using(self.using)  # noqa: SLF001 - Django's documented name
+
+    def _lock(self, operation_id: str) -> core.Operation:
+        """The row, read after writing it: a lock that every database has, SQLite included."""
+        if not self._operations().filter(pk=operation_id).update(fence=F("fence")):
+            raise OperationNotFound(f"There is no operation {operation_id!r}.", operation_id=operation_id)
+        return core_of(self._operations().get(pk=operation_id))
+
+    def _write(
+        self,
+        operation: core.Operation,
+        entry: Mapping[str, Any],
+        before: AbstractSet[OperationState],
+        *,
+        leased: bool = False,
+    ) -> bool:
+        """Compare-and-set of the row, then its audit entry.
+
+        False: fence, audit head, state or lease are not as expected, and nothing was written.
+        """
+        link = Link.of(operation, entry)
+        rows = self._operations().filter(
+            pk=operation.id,
+            fence=operation.fence,
+            audit_seq=operation.audit_seq,
+            audit_head=operation.audit_head,
+            state__in=sorted(before),
+        )
+        if leased:
+            rows = rows.filter(lease_until__isnull=False)
+        columns = Operation.from_core(replace(operation, audit_seq=link.seq, audit_head=link.hash))
+        if not rows.update(**{name: value for name, value in columns.items() if name not in _FIXED}):
+            return False
+        self._append(link)
+        return True
+
+    def _note(self, current: core.Operation, entry: Mapping[str, Any]) -> None:
+        """An audit entry that changes nothing else: late evidence (R-READ-7, INV-14), an acknowledgement."""
+        link = Link.of(current, entry)
+        self._operations().filter(pk=current.id).update(audit_seq=link.seq, audit_head=link.hash)
+        self._append(link)
+
+    def _append(self, link: Link) -> None:
+        AuditEntry(
+            operation_id=link.operation_id,
+            seq=link.seq,
+            prev=link.previous,
+            hash=link.hash,
+            body=link.text,
+            at=cast("Any", DatabaseNow()),
+        ).save(using=self.using, force_insert=True)
+
+    def _ask(self, operation_id: str, questions: Sequence[Question]) -> None:
+        """Open each question, or renew the evidence of the open one in its place. The operation's row is locked."""
+        for question in questions:
+            place = _place(question)
+            detail = storable(question.detail)
+            taken = self._rows(Escalation).filter(operation_id=operation_id, **place)
+            if taken.update(reason=question.reason.value, detail=detail, version=F("version") + 1):
+                continue
+            self._rows(Escalation).create(
+                operation_id=operation_id,
+                detail=detail,
+                blocking=question.blocking,
+                opened_at=DatabaseNow(),
+                **{**place, "reason": question.reason.value},
+            )
+
+    def _follow(self, operation_id: str, followups: Sequence[ports.Followup]) -> None:
+        for followup in followups:
+            self._rows(Delivery).get_or_create(
+                operation_id=operation_id,
+                event=followup.event,
+                defaults={
+                    "id": f"{operation_id}:{followup.event}",
+                    "handler": followup.handler,
+                    "due_at": DatabaseNow(),
+                },
+            )

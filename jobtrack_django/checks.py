@@ -1,0 +1,173 @@
+"""System checks: ``manage.py check`` says what is wrong before anything runs. No network, no query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings as django_settings
+from django.core import checks
+from django.core.checks import CheckMessage
+from django.db import connections
+
+from jobtrack.catalog import Level
+from jobtrack.core.table import AuthKind, ProviderTable, RequestLimits
+from jobtrack.errors import CredentialError
+from jobtrack_django import conf
+
+IDS: Final[Mapping[str, str]] = {
+    "E001": "A key of `JOBTRACK` is not a setting; the hint names the nearest one.",
+    "E002": "A value of `JOBTRACK` cannot be used, for example a secret where a reference to one must stand.",
+    "E003": "A provider table is wrong; the message starts with file, line and column.",
+    "E004": "A path in `TABLES` does not exist.",
+    "E005": "`DATABASE` names no entry of `DATABASES`.",
+    "E006": "`USE_TZ` is False; deadlines and leases need instants with a time zone.",
+    "E007": "An account has no credential although its table needs one, or lacks a parameter of its table.",
+    "E008": "The database of jobtrack has a `TIME_ZONE` other than UTC; its clock would disagree with its rows.",
+    "W001": "Something in a provider table works but deserves a look.",
+    "W002": "A reference in `CREDENTIALS` or `AUDIT_KEY` leads nowhere in this environment.",
+    "W003": "`CREDENTIALS` or `ACCOUNTS` names a provider table that does not exist.",
+    "W004": "Celery runs tasks eagerly: no wake-ups are published, so nothing is polled.",
+    "W005": "The broker's visibility timeout is shorter than four horizons; countdowns are shortened to fit.",
+    "W006": "Celery accepts messages other than JSON; a forged one could run code in a worker.",
+    "W007": "SQLite is used without DEBUG: it has one writer at a time.",
+    "W008": "SQLite is used without `transaction_mode` IMMEDIATE; busy moments then end in errors instead of waits.",
+    "W009": "In `LIMITS`, the total time is shorter than a part of it.",
+    "I001": "`SWEEP` is off: workers do not sweep, so run `manage.py jobtrack_sweep --loop` somewhere.",
+}
+"""Every id, without the prefix ``jobtrack.``, and what it means. ``docs/checks.md`` lists the same."""
+
+TAG: Final = "jobtrack"
+
+_LEVELS = {"E": checks.ERROR, "W": checks.WARNING, "I": checks.INFO}
+
+
+def register_all() -> None:
+    """Register the checks of this module."""
+    for check in (check_settings, check_tables, check_accounts, check_celery, check_database):
+        checks.register(check, TAG)
+
+
+def _message(number: str, text: str, hint: str | None = None) -> CheckMessage:
+    return CheckMessage(_LEVELS[number[0]], text, hint=hint or IDS[number], id=f"jobtrack.{number}")
+
+
+def _usable() -> conf.Settings | None:
+    """The settings; None if ``check_settings`` has something to say about them."""
+    settings, problems = conf.read(getattr(django_settings, conf.NAME, {}))
+    return None if problems else settings
+
+
+def check_settings(**_: Any) -> list[CheckMessage]:
+    """E001, E002, E004, E006, W009, I001."""
+    settings, problems = conf.read(getattr(django_settings, conf.NAME, {}))
+    found = [_message("E001" if p.unknown else "E002", f"{p.key} {p.message}", p.hint) for p in problems]
+    found += [
+        _message("E004", f"TABLES: {path} does not exist.") for path in settings.tables if not Path(path).exists()
+    ]
+    if not django_settings.USE_TZ:
+        found.append(_message("E006", "USE_TZ is False.", "Set USE_TZ = True."))
+    limits = settings.limits or RequestLimits()
+    if limits.total < max(limits.connect, limits.read):
+        found.append(_message("W009", "LIMITS: total_s is less than connect_s or read_s."))
+    if not settings.sweep:
+        found.append(_message("I001", "SWEEP is off."))
+    return found
+
+
+def check_tables(**_: Any) -> list[CheckMessage]:
+    """E003, W001."""
+    from jobtrack_django.runtime import catalog
+
+    if _usable() is None:
+        return []
+    return [
+        _message("E003" if finding.level is Level.ERROR else "W001", str(finding)) for finding in catalog().findings()
+    ]
+
+
+def check_accounts(**_: Any) -> list[CheckMessage]:
+    """E007, W002, W003."""
+    from jobtrack_django.runtime import catalog
+
+    settings = _usable()
+    if settings is None:
+        return []
+    tables = catalog()
+    found: list[CheckMessage] = []
+    for table_id in sorted({*settings.credentials, *settings.accounts}):
+        table = tables.get(table_id)
+        if table is not None:
+            found += _accounts_of(table, settings)
+        elif table_id not in tables.ids():
+            found.append(_message("W003", f"There is no provider table {table_id!r}."))
+    return [*found, *_dead_references(settings)]
+
+
+def _accounts_of(table: ProviderTable, settings: conf.Settings) -> Iterator[CheckMessage]:
+    references, accounts = settings.credentials.get(table.id, {}), settings.accounts.get(table.id, {})
+    needed = {name for name, param in table.params.items() if param.source == "account"}
+    for account in sorted({*references, *accounts}):
+        if table.auth.kind is not AuthKind.NONE and account not in references:
+            yield _message("E007", f"CREDENTIALS has nothing for account {account!r} of {table.id!r}.")
+        for name in sorted(needed - accounts.get(account, {}).keys()):
+            yield _message("E007", f"ACCOUNTS lacks the parameter {name!r} for account {account!r} of {table.id!r}.")
+
+
+def _dead_references(settings: conf.Settings) -> Iterator[CheckMessage]:
+    """References that can be followed here and now; a callable is not run by a check."""
+    from jobtrack_django.runtime import secret
+
+    named = {
+        f"CREDENTIALS[{table_id!r}][{account!r}]": reference
+        for table_id, accounts in settings.credentials.items()
+        for account, reference in accounts.items()
+    }
+    if settings.audit_key:
+        named["AUDIT_KEY"] = settings.audit_key
+    for place, reference in named.items():
+        if reference.startswith("callable:"):
+            continue
+        try:
+            secret(reference)
+        except CredentialError as error:
+            yield _message("W002", f"{place}: {error.message}.")
+
+
+def check_celery(**_: Any) -> Iterable[CheckMessage]:
+    """W004, W005, W006."""
+    from jobtrack.worker.wiring import broker_facts
+
+    settings, facts = _usable() or conf.Settings(), broker_facts()
+    found = []
+    if facts["eager"]:
+        hint = "In tests, use jobtrack.testing.run_due() and leave task_always_eager off."
+        found.append(_message("W004", "task_always_eager is on.", hint))
+    visibility_s = facts["visibility_timeout"]
+    if isinstance(visibility_s, int | float) and visibility_s < 4 * settings.horizon.total_seconds():
+        found.append(_message("W005", f"visibility_timeout is {visibility_s:g} s, HORIZON_S {settings.horizon}."))
+    accepted = facts["accept_content"]
+    unsafe = sorted({str(kind) for kind in accepted if "json" not in str(kind)}) if isinstance(accepted, list) else []
+    if unsafe:
+        found.append(_message("W006", f"accept_content holds {', '.join(unsafe)}.", "Set accept_content = ['json']."))
+    return found
+
+
+def check_database(**_: Any) -> Iterable[CheckMessage]:
+    """E005, E008, W007, W008."""
+    alias = (_usable() or conf.Settings()).database
+    database = connections.settings.get(alias)
+    if database is None:
+        return [_message("E005", f"There is no database {alias!r} in DATABASES.")]
+    found = []
+    engine, options = str(database.get("ENGINE", "")), database.get("OPTIONS", {})
+    if "postgresql" not in engine and database.get("TIME_ZONE") not in (None, "UTC"):
+        found.append(_message("E008", f"DATABASES[{alias!r}]['TIME_ZONE'] is {database['TIME_ZONE']}."))
+    if "sqlite" in engine:
+        if not django_settings.DEBUG:
+            found.append(_message("W007", f"The database {alias!r} is SQLite and DEBUG is off."))
+        if str(options.get("transaction_mode", "")).upper() not in ("IMMEDIATE", "EXCLUSIVE"):
+            hint = "Set OPTIONS = {'transaction_mode': 'IMMEDIATE', 'timeout': 30}."
+            found.append(_message("W008", f"The database {alias!r} has no transaction_mode.", hint))
+    return found

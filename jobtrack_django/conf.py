@@ -1,0 +1,250 @@
+"""The one setting ``JOBTRACK``, read into a frozen record. It is read again whenever it changes.
+
+A secret never stands in it: ``CREDENTIALS`` and ``AUDIT_KEY`` hold references (``env:NAME``, ``file:/path``,
+``setting:NAME``, ``callable:dotted.path``), resolved when they are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from difflib import get_close_matches
+from functools import cache
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Any, Final
+
+from django.conf import settings as django_settings
+from django.core.signals import setting_changed
+
+from jobtrack.core.table import RequestLimits
+from jobtrack.errors import ConfigurationError
+from jobtrack.ports import Timing
+
+NAME: Final = "JOBTRACK"
+
+REFERENCES: Final = ("env", "file", "setting", "callable")
+"""Ways to name a secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """``settings.JOBTRACK`` with every default filled in."""
+
+    tables: tuple[str, ...] = ()  # folders and files with provider tables, besides the shipped ones
+    accounts: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)  # table -> account -> params
+    credentials: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # table -> account -> reference
+    allow_loopback: bool = False  # tables with `allow_loopback` may reach this very machine, by plain http
+    allow_private: tuple[str, ...] = ()  # private networks (CIDR) that may be reached
+    database: str = "default"  # alias of the database that holds the rows
+    queue: str = "jobtrack"
+    horizon: timedelta = timedelta(seconds=30)  # longest countdown of a message; later looks are the sweeper's
+    sweep: bool = True  # each Celery worker runs a sweeper
+    sweep_interval: timedelta = timedelta(seconds=1)
+    timing: Timing = field(default_factory=Timing)
+    limits: RequestLimits | None = None  # limits of one request, instead of each table's own; None: the tables' own
+    audit_key: str | None = None  # reference of the key that signs audit exports; None: unsigned
+    admin: bool = True  # register the admin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Something in ``JOBTRACK`` that cannot be used."""
+
+    key: str  # dotted from JOBTRACK
+    message: str  # one sentence
+    hint: str = ""
+    unknown: bool = False  # the key is not known at all
+
+
+def settings() -> Settings:
+    """The current settings.
+
+    Raises:
+        ConfigurationError: ``JOBTRACK`` cannot be used; the message says what to write.
+    """
+    return _current()
+
+
+@cache
+def _current() -> Settings:
+    values, problems = read(getattr(django_settings, NAME, {}))
+    if problems:
+        worst = problems[0]
+        raise ConfigurationError(f"{worst.key}: {worst.message} {worst.hint}".strip(), key=worst.key)
+    return values
+
+
+def follow_settings() -> None:
+    """Read the settings again after a change (``override_settings``)."""
+    setting_changed.connect(_forget, dispatch_uid="jobtrack.conf")
+
+
+def _forget(*, setting: str, **_: object) -> None:
+    if setting == NAME:
+        _current.cache_clear()
+
+
+def read(raw: object) -> tuple[Settings, list[Problem]]:
+    """Settings from a plain dictionary, and everything in it that cannot be used."""
+    if not isinstance(raw, Mapping):
+        return Settings(), [Problem(key=NAME, message="must be a dictionary.")]
+    found: dict[str, Any] = {}
+    problems: list[Problem] = []
+    for key, value in raw.items():
+        if key not in _KEYS:
+            problems.append(_unknown(f"{NAME}[{key!r}]", str(key), _KEYS))
+            continue
+        name, convert = _KEYS[key]
+        try:
+            found[name] = convert(value)
+        except _Unusable as error:
+            problems.extend(error.problems(f"{NAME}[{key!r}]"))
+    return Settings(**found), problems
+
+
+class _Unusable(Exception):
+    """A value that cannot be used: one message, or problems below it."""
+
+    def __init__(self, message: str = "", *, below: tuple[Problem, ...] = ()) -> None:
+        super().__init__(message)
+        self.below = below
+
+    def problems(self, key: str) -> Iterator[Problem]:
+        if not self.below:
+            yield Problem(key=key, message=str(self))
+        for problem in self.below:
+            yield Problem(key=key + problem.key, message=problem.message, hint=problem.hint, unknown=problem.unknown)
+
+
+def _unknown(key: str, word: str, known: Mapping[str, object]) -> Problem:
+    near = get_close_matches(word.lower(), [name.lower() for name in known], n=1)
+    meant = next((name for name in known if near and name.lower() == near[0]), None)
+    hint = f"Did you mean {meant!r}?" if meant else f"Known are: {', '.join(sorted(known))}."
+    return Problem(key=key, message="is not a setting.", hint=hint, unknown=True)
+
+
+def _bool(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _Unusable(f"must be True or False, not {value!r}.")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise _Unusable("must be a text that is not empty.")
+    return value
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise _Unusable(f"must be a whole number of at least 1, not {value!r}.")
+    return value
+
+
+def _seconds(value: object) -> timedelta:
+    if isinstance(value, timedelta) and value > timedelta(0):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
+        raise _Unusable(f"must be a number of seconds above 0, not {value!r}.")
+    return timedelta(seconds=value)
+
+
+def _paths(value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, list | tuple):
+        raise _Unusable("must be a list of folders or files.")
+    for item in value:
+        if not isinstance(item, str | Path):
+            raise _Unusable(f"must hold paths, not {item!r}.")
+    return tuple(str(item) for item in value)
+
+
+def _networks(value: object) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, list | tuple):
+        raise _Unusable("must be a list of networks, for example ['10.0.0.0/8'].")
+    try:
+        return tuple(str(ip_network(item)) for item in value)
+    except ValueError as error:
+        raise _Unusable(f"must hold networks: {error}.") from None
+
+
+def reference(value: object) -> str:
+    """A reference to a secret. The message never repeats the value: it may be the secret itself."""
+    kind, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
+    if kind not in REFERENCES or not name:
+        raise _Unusable("must be a reference to a secret: 'env:NAME', 'file:/path', 'setting:NAME' or 'callable:a.b'.")
+    return f"{kind}:{name}"
+
+
+def _each(convert: Callable[[object], Any]) -> Callable[[object], dict[str, Any]]:
+    """A dictionary with text keys whose values are converted one by one."""
+
+    def convert_all(value: object) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise _Unusable("must be a dictionary.")
+        found: dict[str, Any] = {}
+        problems: list[Problem] = []
+        for name, item in value.items():
+            try:
+                found[_text(name)] = convert(item)
+            except _Unusable as error:
+                problems.extend(error.problems(f"[{name!r}]"))
+        if problems:
+            raise _Unusable(below=tuple(problems))
+        return found
+
+    return convert_all
+
+
+def _record(record: type[Any]) -> Callable[[object], Any]:
+    """A dictionary that changes some fields of ``record``. Durations are in seconds and their keys end in ``_s``."""
+    known = {
+        f"{item.name}_s" if item.type in ("timedelta", timedelta) else item.name: item.name for item in fields(record)
+    }
+
+    def convert(value: object) -> Any:
+        if not isinstance(value, Mapping):
+            raise _Unusable("must be a dictionary.")
+        found: dict[str, Any] = {}
+        problems: list[Problem] = []
+        for key, item in value.items():
+            if key not in known:
+                problems.append(_unknown(f"[{key!r}]", str(key), known))
+                continue
+            try:
+                found[known[key]] = _seconds(item) if key.endswith("_s") else _count(item)
+            except _Unusable as error:
+                problems.extend(error.problems(f"[{key!r}]"))
+        if problems:
+            raise _Unusable(below=tuple(problems))
+        return record(**found) if found else None
+
+    return convert
+
+
+def _or_none(convert: Callable[[object], Any]) -> Callable[[object], Any]:
+    return lambda value: None if value is None else convert(value)
+
+
+def _timing(value: object) -> Timing:
+    return _record(Timing)(value) or Timing()
+
+
+_KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
+    "TABLES": ("tables", _paths),
+    "ACCOUNTS": ("accounts", _each(_each(_each(_text)))),
+    "CREDENTIALS": ("credentials", _each(_each(reference))),
+    "ALLOW_LOOPBACK": ("allow_loopback", _bool),
+    "ALLOW_PRIVATE": ("allow_private", _networks),
+    "DATABASE": ("database", _text),
+    "QUEUE": ("queue", _text),
+    "HORIZON_S": ("horizon", _seconds),
+    "SWEEP": ("sweep", _bool),
+    "SWEEP_INTERVAL_S": ("sweep_interval", _seconds),
+    "TIMING": ("timing", _timing),
+    "LIMITS": ("limits", _record(RequestLimits)),
+    "AUDIT_KEY": ("audit_key", _or_none(reference)),
+    "ADMIN": ("admin", _bool),
+}
+"""Key of the setting -> field of ``Settings`` and how its value is read."""

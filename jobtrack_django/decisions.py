@@ -1,0 +1,95 @@
+"""Questions to a person, and the answers (R-ESC, INV-28)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from jobtrack import ports
+from jobtrack.core import operation as core
+from jobtrack.core.escalation import Resolution
+from jobtrack.core.operation import OperationState, may_move
+from jobtrack.errors import AlreadyDecided, OperationNotFound, StaleEvidence, StoreError
+from jobtrack_django.chain import ChainedRows, after_head
+from jobtrack_django.fields import DatabaseNow
+from jobtrack_django.models import Delivery, Escalation
+from jobtrack_django.storable import storable
+
+
+class Decisions(ChainedRows):
+    """The part of the store that keeps escalations."""
+
+    def escalation(self, escalation_id: str) -> ports.Escalation:
+        row = self._rows(Escalation).filter(pk=_key(escalation_id)).first()
+        if row is None:
+            raise OperationNotFound(f"There is no escalation {escalation_id!r}.", escalation_id=escalation_id)
+        found: ports.Escalation = row.to_core()
+        return found
+
+    def open_escalations(self, operation_id: str) -> list[ports.Escalation]:
+        rows = self._rows(Escalation).filter(operation_id=operation_id, decided_at__isnull=True)
+        return [row.to_core() for row in rows.order_by("pk")]
+
+    def resolve(
+        self,
+        resolution: Resolution,
+        wanted: core.Operation,
+        entry: Mapping[str, Any],
+        *,
+        followups: tuple[ports.Followup, ...] = (),
+        redeliver: bool = False,
+    ) -> Resolution:
+        with transaction.atomic(using=self.using):
+            current = self._lock(wanted.id)
+            self._decide(resolution, wanted.id)
+            ended = current.terminal and wanted.state is current.state
+            if ended or not self.escalation(resolution.escalation_id).blocking:
+                self._note(current, entry)  # acknowledged; the operation goes on, or has ended, as it is
+            else:
+                _refuse_moved(current, wanted)
+                self._write(after_head(wanted, current), entry, {current.state})
+            self._follow(wanted.id, followups)
+            if redeliver:
+                undelivered = self._rows(Delivery).filter(operation_id=wanted.id, delivered_at__isnull=True)
+                undelivered.update(due_at=DatabaseNow(), wake_until=None, attempts=0)
+        return self.escalation(resolution.escalation_id).resolution or resolution
+
+    def _decide(self, resolution: Resolution, operation_id: str) -> None:
+        """Close the question, once, and only as the person saw it (INV-28)."""
+        asked = self._rows(Escalation).filter(pk=_key(resolution.escalation_id), operation_id=operation_id)
+        seen = asked.filter(decided_at__isnull=True, version=resolution.version)
+        if seen.update(**_decided(resolution)):
+            return
+        found = self.escalation(resolution.escalation_id)
+        if found.resolution is not None:
+            who, what = found.resolution.actor, found.resolution.option.value
+            raise AlreadyDecided(f"{who} has already decided this: {what}.", actor=who, option=what)
+        raise StaleEvidence("The question has changed since it was shown.", version=found.version)
+
+
+def _refuse_moved(current: core.Operation, wanted: core.Operation) -> None:
+    """A person's grant is for the operation they saw. Only late evidence may have come to a stopped one."""
+    same = current.state is OperationState.ESCALATED or current.audit_seq == wanted.audit_seq
+    if current.fence != wanted.fence or not same:
+        raise StaleEvidence("The operation has moved on since it was shown.", operation_id=wanted.id)
+    if not may_move(current.state, wanted.state):
+        raise StoreError(f"{current.state} never becomes {wanted.state}.", operation=wanted.id)
+
+
+def _decided(resolution: Resolution) -> dict[str, Any]:
+    return {
+        "option": resolution.option.value,
+        "actor": storable(resolution.actor, 255),
+        "actor_reason": storable(resolution.reason),
+        "seen_version": resolution.version,
+        "decided_at": DatabaseNow(),
+        "open_blocking": None,
+        "open_advisory": None,
+    }
+
+
+def _key(text: str) -> int:
+    """A row key from its text; anything else names no row."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

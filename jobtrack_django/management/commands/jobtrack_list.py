@@ -1,0 +1,58 @@
+"""``manage.py jobtrack_list``."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from jobtrack.core.operation import OperationState
+from jobtrack_django import conf
+from jobtrack_django.models import Operation
+
+_COLUMNS = ("id", "state", "provider", "provider_state", "requests", "next look", "because")
+
+
+class Command(BaseCommand):
+    help = "List operations, the newest first."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--state", choices=[state.value for state in OperationState], help="only this state")
+        parser.add_argument("--provider", help="only this provider table")
+        parser.add_argument("--needs-decision", action="store_true", help="only those with an open question")
+        parser.add_argument("--limit", type=int, default=50, help="most operations (default: 50)")
+        parser.add_argument("--json", action="store_true", help="one JSON object per line")
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        rows = _filtered(**options)[: max(options["limit"], 0)]
+        if options["json"]:
+            for row in rows:
+                self.stdout.write(json.dumps(row.outcome()))
+            return
+        table = [_COLUMNS, *map(_line, rows)]
+        widths = [max(len(line[column]) for line in table) for column in range(len(_COLUMNS))]
+        for line in table:
+            self.stdout.write("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+
+
+def _filtered(*, state: str | None, provider: str | None, needs_decision: bool, **_: Any) -> Any:
+    rows = Operation.objects.using(conf.settings().database).order_by("-created_at", "id")
+    if state:
+        rows = rows.filter(state=state)
+    if provider:
+        rows = rows.by_provider(provider)
+    return rows.needs_decision() if needs_decision else rows
+
+
+def _line(row: Operation) -> tuple[str, ...]:
+    return (
+        row.id,
+        row.state,
+        row.provider,
+        row.provider_state or "-",
+        f"{row.spent_status_requests}/{row.limit_status_requests}",
+        row.wake_at.strftime("%Y-%m-%d %H:%M:%SZ") if row.wake_at else "-",
+        row.delay_source if row.wake_at else "-",
+    )

@@ -1,0 +1,64 @@
+"""``manage.py jobtrack_show ID``."""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from jobtrack.errors import OperationNotFound
+from jobtrack_django.api import get_operation
+from jobtrack_django.models import Operation
+from jobtrack_django.narrative import Fold, Line, check_chain, history, story
+
+
+class Command(BaseCommand):
+    help = "Show how an operation stands and what has happened to it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("id", help="id of the operation")
+        parser.add_argument("--json", action="store_true", help="one JSON object")
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        try:
+            operation = get_operation(options["id"])
+        except OperationNotFound as error:
+            raise CommandError(error.message) from None
+        if options["json"]:
+            told = [json.loads(entry.body) for entry in operation.audit.order_by("seq")]
+            self.stdout.write(json.dumps({"outcome": operation.outcome(), "story": told}))
+            return
+        entries = history(operation)
+        told_lines = map(_line, story(entries))
+        chain = check_chain(operation, entries).text
+        for line in (*_head(operation), f"  {chain}", "", *told_lines, *_questions(operation)):
+            self.stdout.write(line)
+
+
+def _head(operation: Operation) -> Iterator[str]:
+    facts = operation.outcome()
+    requests = facts["status_requests"]
+    yield f"{operation.id}: {operation.state} ({facts['outcome']})"
+    yield f"  job {operation.job_id!r} at {operation.provider}, account {operation.account}"
+    yield f"  last word of the provider: {operation.provider_state or '-'} (HTTP {operation.last_http or '-'})"
+    yield f"  status requests: {requests['used']} of {requests['allowed']}; deadline {facts['deadline']}"
+    if facts["next_look_at"]:
+        yield f"  next look: {facts['next_look_at']} ({facts['next_look_because']})"
+    if operation.error:
+        yield f"  error: {operation.error}"
+
+
+def _line(told: Line | Fold) -> str:
+    """One entry of the story, or several looks without news, on one line."""
+    if isinstance(told, Fold):
+        return f"{'':20}  {told.text}"
+    at = told.at.strftime("%Y-%m-%d %H:%M:%SZ") if told.at else ""
+    return f"{at:20}  {told.title}: {' '.join(told.sentences)}"
+
+
+def _questions(operation: Operation) -> Iterator[str]:
+    for question in operation.escalations.filter(decided_at__isnull=True):
+        yield f"NEEDS A DECISION: {question.reason}: {question.detail}"

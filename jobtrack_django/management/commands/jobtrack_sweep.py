@@ -1,0 +1,47 @@
+"""``manage.py jobtrack_sweep``."""
+
+from __future__ import annotations
+
+import signal
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.db import close_old_connections
+
+from jobtrack.flow.sweep import Swept, sweep
+from jobtrack.worker.sweeper import Sweeper
+from jobtrack.worker.wiring import get_runtime
+
+
+class Command(BaseCommand):
+    help = "Find due operations and follow-ups that nobody has in hand, and wake them up."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--loop", action="store_true", help="go on until interrupted")
+        parser.add_argument("--inline", action="store_true", help="look at them here; no broker and no worker needed")
+        parser.add_argument("--interval", type=float, default=1.0, help="longest pause in seconds (default: 1)")
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        if options["loop"]:
+            self._loop(inline=options["inline"], interval_s=options["interval"])
+            return
+        swept = self._round(inline=options["inline"])
+        while swept.more:
+            swept = self._round(inline=options["inline"])
+
+    def _round(self, *, inline: bool) -> Swept:
+        swept = sweep(get_runtime(), inline=inline)
+        if swept.found or swept.deliveries:
+            self.stdout.write(
+                f"due: {swept.found}, published: {swept.published}, looked at here: {swept.polled}, "
+                f"follow-ups: {swept.deliveries}"
+            )
+        return swept
+
+    def _loop(self, *, inline: bool, interval_s: float) -> None:
+        """Until SIGINT or SIGTERM; a round under way is finished."""
+        sweeper = Sweeper(lambda: self._round(inline=inline), interval_s=interval_s, after_round=close_old_connections)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: sweeper.stop())
+        sweeper.run()

@@ -1,0 +1,296 @@
+"""Audit entries told as a story that can be read in a minute (R-AUDIT-1). For the admin and ``jobtrack_show``.
+
+Everything is read from the stored text of the entries, so that the story is what the chain proves. An entry of
+another release, or one that was tampered with, is told as far as it can be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+
+from jobtrack.core.audit import GENESIS, seal
+from jobtrack.core.observation import Kind
+from jobtrack_django import words
+from jobtrack_django.models import AuditEntry, Operation
+
+LIMIT = 200
+"""Most entries that are told and verified at once; the newest ones."""
+
+_PLAIN = frozenset({Kind.PENDING, Kind.SUCCESS, Kind.FAILURE, Kind.CANCELLED, Kind.EXPIRED, Kind.ATTENTION})
+"""What the provider said is the whole message; every other kind of answer needs its detail."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One entry, told."""
+
+    seq: int
+    at: datetime | None
+    title: str
+    sentences: tuple[str, ...]
+    facts: tuple[str, ...]  # the small print
+    late: bool = False  # evidence that came too late to count
+    person: bool = False  # somebody decided
+    asks: bool = False  # a question was opened
+    http: int | None = None
+    quiet: str | None = None  # the state that an uneventful look repeated; None: worth a line of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """Looks in a row that showed nothing new."""
+
+    lines: tuple[Line, ...]  # two or more
+
+    @property
+    def text(self) -> str:
+        first, last, count = self.lines[0], self.lines[-1], len(self.lines)
+        seen = ngettext("%(count)d unchanged look", "%(count)d unchanged looks", count) % {"count": count}
+        return f"{seen}, {_span(first.at, last.at)}: “{first.quiet}”"
+
+
+def story(entries: Iterable[AuditEntry]) -> list[Line | Fold]:
+    """Lines in the order of ``entries``; unchanged looks in a row are folded."""
+    told: list[Line | Fold] = []
+    quiet: list[Line] = []
+    state: str | None = None
+    for line in map(tell, entries):
+        if line.quiet is not None and line.quiet == state:
+            quiet.append(line)
+            continue
+        told += _folded(quiet)
+        quiet, state = [], line.quiet
+        told.append(line)
+    return [*told, *_folded(quiet)]
+
+
+def _folded(lines: Sequence[Line]) -> Sequence[Line | Fold]:
+    return [Fold(lines=tuple(lines))] if len(lines) > 1 else lines
+
+
+def tell(entry: AuditEntry) -> Line:
+    """One entry in one or two plain sentences."""
+    body = _body(entry)
+    seen, did = _part(body, "observation"), _part(body, "decision")
+    event, late = str(body.get("event", "")), bool(body.get("late"))
+    uneventful = did.get("do") == "wait" and seen.get("kind") == Kind.PENDING
+    uneventful = uneventful and not (late or body.get("questions") or _part(seen, "guidance").get("problem"))
+    return Line(
+        seq=entry.seq,
+        at=_instant(body.get("at")) or entry.at,
+        title=_title(event),
+        sentences=tuple(_sentences(event, body, seen, did)),
+        facts=tuple(_facts(entry, body, seen)),
+        late=late,
+        person=event == "decision",
+        asks=bool(body.get("questions")),
+        http=seen.get("http"),
+        quiet=str(seen.get("label", "")) if uneventful else None,
+    )
+
+
+def _body(entry: AuditEntry) -> Mapping[str, Any]:
+    try:
+        body = json.loads(entry.body)
+    except (ValueError, RecursionError):
+        return {}
+    return body if isinstance(body, Mapping) else {}
+
+
+def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    part = body.get(name)
+    return part if isinstance(part, Mapping) else {}
+
+
+def _title(event: str) -> str:
+    titles = {
+        "track": _("Tracking began"),
+        "poll": _("Look"),
+        "look": _("Nothing sent"),
+        "decision": _("A person decided"),
+        "table_missing": _("No table"),
+    }
+    return titles.get(event) or event or _("Not readable")
+
+
+# --- sentences --------------------------------------------------------------------------------------
+
+
+def _sentences(event: str, body: Mapping[str, Any], seen: Mapping[str, Any], did: Mapping[str, Any]) -> Iterator[str]:
+    if not body:
+        yield _("This entry cannot be read.")
+    if event == "track":
+        yield _("The provider had accepted the job “%s”.") % body.get("job_id")
+    if event == "decision":
+        yield from _choice(body)
+    if body.get("late"):
+        yield _("This came too late and changed nothing.")
+    if seen:
+        yield from _answer(seen)
+    if did:
+        yield _consequence(did, _instant(body.get("at")))
+    stopped = did.get("reason")
+    for question in body.get("questions") or ():
+        if question.get("reason") != stopped:
+            yield _("A person is told: %s.") % words.reason_title(str(question.get("reason")))
+
+
+def _answer(seen: Mapping[str, Any]) -> Iterator[str]:
+    label, http, kind = seen.get("label"), seen.get("http"), seen.get("kind")
+    if label:
+        yield _("The provider said “%(label)s” (HTTP %(http)s).") % {"label": label, "http": http}
+    elif http:
+        yield _("The provider answered HTTP %s without a state.") % http
+    else:
+        yield _("There was no answer (%s).") % str(seen.get("trouble") or kind).replace("_", " ")
+    if seen.get("progress"):
+        yield _("Progress: %s.") % seen["progress"]
+    if kind not in _PLAIN and seen.get("detail"):
+        yield str(seen["detail"])
+    if seen.get("error"):
+        yield _("Its error: “%s”.") % seen["error"]
+    guidance = _part(seen, "guidance")
+    if guidance.get("problem"):
+        yield _("Its wish when to ask again is not valid (%s) and was not followed.") % guidance["problem"]
+
+
+def _consequence(did: Mapping[str, Any], now: datetime | None) -> str:
+    match did.get("do"):
+        case "wait":
+            at = _clock(_instant(did.get("at")), now)
+            return _("Next look %(at)s: %(why)s.") % {"at": at, "why": words.delay_label(str(did.get("source")))}
+        case "conclude":
+            return _("The operation ended: %s.") % words.state_label(str(did.get("state")))
+        case "stop":
+            return _("Polling stopped: %s. A person is asked.") % words.reason_title(str(did.get("reason")))
+    return str(did.get("do", ""))
+
+
+def _choice(body: Mapping[str, Any]) -> Iterator[str]:
+    label = words.option_label(str(body.get("option")))
+    yield _("%(actor)s chose “%(option)s”: “%(why)s”") % {
+        "actor": body.get("actor"),
+        "option": label,
+        "why": body.get("why"),
+    }
+    before = _part(body, "before")
+    changes = list(_raised(_part(before, "spent"), _part(body, "spent"), _instant(body.get("at"))))
+    if before.get("state") != body.get("state"):
+        states = (words.state_label(str(before.get("state"))), words.state_label(str(body.get("state"))))
+        changes.insert(0, _("state %(before)s → %(after)s") % {"before": states[0], "after": states[1]})
+    yield _("Changed: %s.") % "; ".join(changes) if changes else _("Nothing about the operation changed.")
+
+
+def _raised(before: Mapping[str, Any], after: Mapping[str, Any], now: datetime | None) -> Iterator[str]:
+    """Old and new limits of a grant (R-ESC-4)."""
+    for name, old in before.items():
+        new = after.get(name)
+        if isinstance(old, list) and isinstance(new, list) and old != new:
+            label = name.replace("_", " ")
+            yield _("%(name)s %(old)s → %(new)s") % {"name": label, "old": _of(old), "new": _of(new)}
+        elif old != new and name == "deadline":
+            clocks = {"old": _clock(_instant(old), now), "new": _clock(_instant(new), now)}
+            yield _("deadline %(old)s → %(new)s") % clocks
+
+
+def _of(pair: Sequence[Any]) -> str:
+    return _("%(used)s of %(allowed)s") % {"used": pair[0], "allowed": pair[-1]}
+
+
+def _facts(entry: AuditEntry, body: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[str]:
+    requests = _part(body, "spent").get("status_requests")
+    if isinstance(requests, list):
+        yield _("requests %s") % _of(requests)
+    raw = _part(seen, "guidance").get("raw")
+    if raw:
+        yield _("asked to wait: %s") % raw
+    if seen.get("request_id"):
+        yield _("request id %s") % seen["request_id"]
+    table = _part(body, "table")
+    if table:
+        yield f"{table.get('id')} r{table.get('revision')} {str(table.get('digest'))[:8]}"
+    if body.get("evidence_version"):
+        yield _("evidence version %s") % body["evidence_version"]
+    yield _("entry %(seq)s, seal %(hash)s") % {"seq": entry.seq, "hash": entry.hash[:8]}
+
+
+# --- instants ---------------------------------------------------------------------------------------
+
+
+def _instant(text: object) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+    return at.astimezone(UTC) if at else None
+
+
+def _clock(at: datetime | None, beside: datetime | None) -> str:
+    """An instant in UTC; its day only if it is another than that of ``beside``."""
+    if at is None:
+        return "?"
+    same_day = beside is not None and at.date() == beside.astimezone(UTC).date()
+    return at.strftime("%H:%M:%S UTC" if same_day else "%Y-%m-%d %H:%M:%S UTC")
+
+
+def _span(first: datetime | None, last: datetime | None) -> str:
+    if first is None or last is None:
+        return "?"
+    first, last = first.astimezone(UTC), last.astimezone(UTC)
+    start = first.strftime("%H:%M" if first.date() == last.date() else "%Y-%m-%d %H:%M")
+    return f"{start}–{last.strftime('%H:%M')} UTC"
+
+
+# --- the chain --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chain:
+    """Whether the entries shown are the ones that were sealed, up to the operation's own head."""
+
+    entries: int  # how many were checked
+    total: int
+    broken_at: int | None  # number of the first entry that is wrong or gone
+
+    @property
+    def text(self) -> str:
+        if self.broken_at is not None:
+            return _("chain broken at entry %d") % self.broken_at
+        if self.entries < self.total:
+            return _("chain verified, the last %(entries)d of %(total)d entries") % {
+                "entries": self.entries,
+                "total": self.total,
+            }
+        return ngettext("chain verified, %d entry", "chain verified, %d entries", self.entries) % self.entries
+
+
+def history(operation: Operation, limit: int = LIMIT) -> list[AuditEntry]:
+    """The newest entries that the row knows of, oldest first. What is written meanwhile is left out."""
+    entries = AuditEntry.objects.using(operation._state.db).filter(  # noqa: SLF001 - documented by Django
+        operation_id=operation.pk, seq__lte=operation.audit_seq
+    )
+    return list(entries.order_by("-seq")[:limit])[::-1]
+
+
+def check_chain(operation: Operation, entries: Sequence[AuditEntry]) -> Chain:
+    """Recompute every seal of ``entries`` (as ``history`` gives them), and hold the last against the row."""
+    total, by_seq = operation.audit_seq, {entry.seq: entry for entry in entries}
+    first = max(total - LIMIT, 0) + 1
+    previous = by_seq[first].prev if first > 1 and first in by_seq else GENESIS
+    for seq in range(first, total + 1):
+        entry = by_seq.get(seq)
+        if entry is None or not _follows(entry, previous):
+            return Chain(entries=len(entries), total=total, broken_at=seq)
+        previous = entry.hash
+    return Chain(entries=len(entries), total=total, broken_at=None if previous == operation.audit_head else total)
+
+
+def _follows(entry: AuditEntry, previous: str) -> bool:
+    return entry.prev == previous and entry.hash == seal(previous, entry.operation_id, entry.seq, entry.body)

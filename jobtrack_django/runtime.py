@@ -1,0 +1,93 @@
+"""Puts a process's runtime together from the settings, and runs follow-up handlers."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from typing import Any
+
+from django.conf import settings as django_settings
+from django.utils.module_loading import import_string
+
+from jobtrack.catalog import Catalog, shipped_paths
+from jobtrack.core import operation as core
+from jobtrack.ports import Delivery, Runtime
+from jobtrack.transports import CredentialResolver, EgressPolicy, HttpxTransport
+from jobtrack.worker import wiring
+from jobtrack.worker.scheduler import CeleryScheduler
+from jobtrack_django import conf, models
+from jobtrack_django.signals import SignalListener
+from jobtrack_django.store import DjangoStore
+
+
+def build_runtime() -> Runtime:
+    """Everything a flow needs, as the settings say. Nothing is connected yet.
+
+    Raises:
+        ConfigurationError: ``JOBTRACK`` cannot be used.
+    """
+    settings = conf.settings()
+    policy = EgressPolicy.of(allow_loopback=settings.allow_loopback, allow_private=settings.allow_private)
+    return Runtime(
+        store=DjangoStore(settings.database),
+        transport=HttpxTransport(credentials(), policy, limits=settings.limits),
+        scheduler=CeleryScheduler(queue=settings.queue, horizon=settings.horizon, grace=settings.timing.grace),
+        tables=catalog(),
+        draw=random.random,
+        elapsed=time.monotonic,
+        listener=SignalListener(),
+        token=lambda: secrets.token_hex(16),
+        run_handler=run_handler,
+        timing=settings.timing,
+        limits=settings.limits,
+    )
+
+
+def catalog() -> Catalog:
+    """The provider tables of this site: those under ``TABLES``, and the shipped ones they do not replace."""
+    return Catalog(conf.settings().tables, base=shipped_paths())
+
+
+def credentials() -> CredentialResolver:
+    """Finds secrets by the references in ``CREDENTIALS``."""
+    return CredentialResolver(references=conf.settings().credentials, setting=_setting)
+
+
+def secret(reference: str) -> str:
+    """The secret that a reference outside ``CREDENTIALS`` leads to.
+
+    Raises:
+        CredentialError: it leads nowhere; the message never holds a value.
+    """
+    resolver = CredentialResolver(references={"": {"": reference}}, setting=_setting)
+    return resolver.resolve("", "").reveal()
+
+
+def _setting(name: str) -> object:
+    return getattr(django_settings, name, None)
+
+
+def run_handler(delivery: Delivery, operation: core.Operation) -> None:
+    """Run one follow-up here: a callable gets the ``Operation`` row, a Celery task the operation's id.
+
+    Whatever it raises is a failed attempt.
+    """
+    handler = _callable(delivery.handler)
+    if handler is None or hasattr(handler, "apply_async"):
+        wiring.run_task_inline(getattr(handler, "name", delivery.handler), operation.id)
+        return
+    handler(models.Operation.objects.using(conf.settings().database).get(pk=operation.id))
+
+
+def _callable(path: str) -> Any:
+    """What a dotted path names; None if there is no such module, so that it can only be the name of a task."""
+    module = path.rpartition(".")[0]
+    try:
+        return import_string(path)
+    except ModuleNotFoundError as error:
+        if error.name and (module == error.name or module.startswith(f"{error.name}.")):
+            return None
+        raise  # the module is there, and what it imports is not
+    except ImportError:
+        return None

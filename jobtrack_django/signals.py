@@ -1,0 +1,39 @@
+"""Signals, each sent after the commit that it tells of.
+
+A receiver that raises is logged and harms nothing. A process that dies between commit and signal sends none: what
+must happen belongs in a follow-up handler (``on_success``), which is delivered at least once.
+"""
+
+from __future__ import annotations
+
+from django.dispatch import Signal
+
+from jobtrack.core.escalation import Question, Resolution
+from jobtrack.core.operation import Operation
+
+operation_finished = Signal()
+"""An operation reached a terminal state. Arguments: ``operation`` (``jobtrack.core.operation.Operation``)."""
+
+escalation_opened = Signal()
+"""A person is asked, or the evidence of an open question changed. Arguments: ``operation``, ``questions``."""
+
+escalation_resolved = Signal()
+"""A person decided. Arguments: ``operation``, ``resolution``."""
+
+
+class SignalListener:
+    """Implements ``jobtrack.ports.Listener``."""
+
+    def finished(self, operation: Operation) -> None:
+        _send(operation_finished, operation=operation)
+
+    def escalated(self, operation: Operation, questions: tuple[Question, ...]) -> None:
+        _send(escalation_opened, operation=operation, questions=questions)
+
+    def resolved(self, operation: Operation, resolution: Resolution) -> None:
+        _send(escalation_resolved, operation=operation, resolution=resolution)
+
+
+def _send(signal: Signal, **arguments: object) -> None:
+    # Django logs each receiver's error itself, with the traceback.
+    signal.send_robust(Operation, **arguments)

@@ -1,0 +1,90 @@
+"""Test your own views, follow-ups and tables: no network, no broker, no waiting.
+
+With pytest the fixture is there once jobtrack is installed::
+
+    def test_an_export_is_stored(jobtrack, client):
+        jobtrack.provider.script("exp_1", answer(json={"id": "exp_1", "status": "running"}), answer(json={...}))
+        client.post("/exports/")
+        jobtrack.run_due()
+        assert Report.objects.get().rows == 7
+
+With ``unittest`` use the context manager ``rehearsal()`` inside a test of ``TestCase`` or ``TransactionTestCase``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from jobtrack.core.escalation import Option, Resolution
+from jobtrack.flow.resolve import resolve
+from jobtrack.ports import Runtime
+from jobtrack.testing import FakeProvider, NoScheduler, VirtualClock, answer, no_answer, run_due
+from jobtrack.testing.clock import START
+from jobtrack.worker import wiring
+from jobtrack_django.fields import DatabaseNow
+from jobtrack_django.models import Operation
+from jobtrack_django.runtime import build_runtime
+
+__all__ = ["Rehearsal", "answer", "no_answer", "rehearsal"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehearsal:
+    """The site's own runtime, with the provider, the clock and the broker replaced."""
+
+    clock: VirtualClock  # plays the database's clock as well
+    provider: FakeProvider  # ``script()`` says what it answers; ``log`` is what it was asked
+    runtime: Runtime
+
+    def run_due(self, *, until: datetime | timedelta | None = None) -> int:
+        """Look at everything that falls due and run follow-ups, until nothing is left or ``until`` is reached.
+
+        Args:
+            until: an instant, or how long from now; None: to the end.
+
+        Returns:
+            How many looks were made.
+        """
+        if isinstance(until, timedelta):
+            until = self.clock() + until
+        return run_due(self.runtime, self.clock, until=until)
+
+    def decide(
+        self, operation: Operation, option: Option | str, *, actor: str = "tester", reason: str = "test"
+    ) -> None:
+        """Answer the operation's oldest open question as a person would.
+
+        Raises:
+            LookupError: no question is open.
+            DecisionError: the option is not allowed.
+        """
+        asked = self.runtime.store.open_escalations(operation.pk)
+        if not asked:
+            raise LookupError(f"Operation {operation.pk} asks nothing.")
+        resolution = Resolution(
+            escalation_id=asked[0].id, option=Option(option), actor=actor, reason=reason, version=asked[0].version
+        )
+        resolve(self.runtime, resolution)
+
+
+@contextmanager
+def rehearsal(start: datetime = START) -> Iterator[Rehearsal]:
+    """Everything inside runs on virtual time with a scripted provider; settings and tables are the site's own.
+
+    Args:
+        start: what the clock says at first, aware.
+    """
+    clock = VirtualClock(start)
+    provider = FakeProvider(clock)
+    runtime = replace(
+        build_runtime(), transport=provider, scheduler=NoScheduler(), elapsed=clock.elapsed, draw=lambda: 0.5
+    )
+    DatabaseNow.virtual = clock
+    try:
+        with wiring.use_runtime(runtime):
+            yield Rehearsal(clock=clock, provider=provider, runtime=runtime)
+    finally:
+        DatabaseNow.virtual = None

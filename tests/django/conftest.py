@@ -1,0 +1,79 @@
+"""A site whose provider is scripted: real rows, no network, no broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db.models import F
+
+from jobtrack.catalog import load_text
+from jobtrack.ports import Runtime
+from jobtrack.testing.clock import VirtualClock
+from jobtrack.testing.provider import FakeProvider
+from jobtrack.testing.runtime import memory_runtime
+from jobtrack.worker import wiring
+
+YAML = """
+jobtrack: 1
+id: acme
+name: ACME
+docs: https://developer.acme.example/jobs
+revision: 1
+hosts: ["https://api.acme.example"]
+status:
+  request: {method: GET, path: "/v1/jobs/{job_id}"}
+  state: /status
+  states:
+    pending: [running]
+    success: [succeeded]
+    failure: [failed]
+  result: {keep: {rows: /rows}}
+  error: /error
+polling: {first: 1s, base: 1s, factor: 2, cap: 5s}
+budget: {deadline: 1h, status_requests: 40, transport_failures: 5, rate_limited: 5}
+examples:
+  - {reply: {http: 200, json: {status: running}}, means: pending}
+"""
+
+
+@dataclass(frozen=True)
+class Site:
+    """The runtime of this process, with its scripted provider and what it published."""
+
+    runtime: Runtime
+    provider: FakeProvider
+
+    @property
+    def published(self) -> Any:
+        """First wake-ups: (operation id, fence, delay)."""
+        return self.runtime.scheduler.asked
+
+    def make_due(self, *ids: str) -> None:
+        """Time passes for these rows: the database's clock cannot be set."""
+        from jobtrack_django.models import Operation
+
+        Operation.objects.using("default").filter(pk__in=ids).update(
+            wake_at=F("created_at") - timedelta(minutes=1), not_before=None, wake_until=None
+        )
+
+
+@pytest.fixture
+def site(settings) -> Iterator[Site]:
+    from jobtrack_django.runtime import run_handler
+    from jobtrack_django.signals import SignalListener
+    from jobtrack_django.store import DjangoStore
+
+    settings.JOBTRACK = {"ACCOUNTS": {"acme": {"us": {"region": "us"}}}}
+    clock = VirtualClock(datetime.now(UTC))
+    provider = FakeProvider(clock)
+    runtime = memory_runtime(
+        load_text(YAML, "acme.yaml"), provider=provider, clock=clock, store=DjangoStore(), run_handler=run_handler
+    )
+    runtime = replace(runtime, listener=SignalListener())
+    runtime.scheduler.horizon = timedelta(seconds=30)
+    with wiring.use_runtime(runtime):
+        yield Site(runtime=runtime, provider=provider)

@@ -1,0 +1,209 @@
+"""Each system check: its id, its trigger and its line in the docs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.core import checks as django_checks
+from django.db import connections
+
+from jobtrack.worker import wiring
+from jobtrack_django import checks
+
+TABLE = """
+jobtrack: 1
+id: {id}
+name: X
+docs: https://x.example/docs
+revision: 1
+hosts: ["https://{{region}}.x.example"]
+params: {{region: {{from: account, pattern: dns-label}}}}
+auth: bearer
+status:
+  request: {{method: GET, path: "/jobs/{{job_id}}"}}
+  echo: /id
+  state: /status
+  states: {{pending: [{pending}], success: [done], failure: [failed]}}
+  result: {{require: {{}}}}
+examples:
+  - {{reply: {{http: 200, json: {{id: exp_1, status: running}}}}, means: pending}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def sound(settings, monkeypatch):
+    """A site that no check has anything to say about; each test breaks one thing."""
+    settings.JOBTRACK = {}
+    database(monkeypatch, engine="postgresql")
+    facts = {
+        "eager": False,
+        "transport": "redis",
+        "visibility_timeout": 3600.0,
+        "accept_content": ["json"],
+        "task_serializer": "json",
+    }
+    monkeypatch.setattr(wiring, "broker_facts", lambda: facts)
+    return facts
+
+
+def database(monkeypatch, *, engine, **options):
+    entry = {"ENGINE": f"django.db.backends.{engine}", "TIME_ZONE": None, "OPTIONS": {}, **options}
+    monkeypatch.setattr(connections, "settings", {"default": entry})
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(name="x-jobs", pending="running"):
+        (tmp_path / f"{name}.yaml").write_text(TABLE.format(id=name, pending=pending))
+        return [str(tmp_path)]
+
+    return write
+
+
+def found():
+    return [
+        (message.id.removeprefix("jobtrack."), message.msg) for message in django_checks.run_checks(tags=["jobtrack"])
+    ]
+
+
+def ids():
+    return [number for number, _ in found()]
+
+
+def test_a_sound_site_passes():
+    assert found() == []
+
+
+def test_unknown_and_unusable_settings(settings):
+    settings.JOBTRACK = {"QUEU": "x", "SWEEP": 3}
+    assert ids() == ["E001", "E002"]
+    assert django_checks.run_checks(tags=["jobtrack"])[0].hint == "Did you mean 'QUEUE'?"
+
+
+def test_a_broken_table_is_shown_with_its_place(settings, table):
+    settings.JOBTRACK = {"TABLES": table(pending="no")}
+    errors = [message for number, message in found() if number == "E003"]
+    assert any("x-jobs.yaml:14:22:" in message for message in errors), errors
+
+
+def test_a_table_with_a_doubt_is_a_warning(settings, table, monkeypatch):
+    from jobtrack.catalog import Catalog, Finding, Level
+
+    doubt = Finding(file="x.yaml", line=3, column=7, path="hosts", code="c", message="Hm.", level=Level.WARNING)
+    monkeypatch.setattr(Catalog, "findings", lambda self: [doubt])
+    assert found() == [("W001", "x.yaml:3:7: warning: Hm.")]
+
+
+def test_a_path_that_does_not_exist(settings):
+    settings.JOBTRACK = {"TABLES": ["/nowhere/at-all"]}
+    assert "E004" in ids()
+
+
+def test_a_database_that_does_not_exist(settings):
+    settings.JOBTRACK = {"DATABASE": "jobs"}
+    assert ids() == ["E005"]
+
+
+def test_no_time_zones(settings):
+    settings.USE_TZ = False
+    assert ids() == ["E006"]
+
+
+def test_an_account_without_credential_or_parameter(settings, table, monkeypatch):
+    monkeypatch.setenv("X_KEY", "secret")
+    settings.JOBTRACK = {
+        "TABLES": table(),
+        "ACCOUNTS": {"x-jobs": {"eu": {"region": "eu"}, "us": {"region": "us"}}},
+        "CREDENTIALS": {"x-jobs": {"us": "env:X_KEY", "test": "env:X_KEY"}},
+    }
+    assert found() == [
+        ("E007", "CREDENTIALS has nothing for account 'eu' of 'x-jobs'."),
+        ("E007", "ACCOUNTS lacks the parameter 'region' for account 'test' of 'x-jobs'."),
+    ]
+
+
+@pytest.mark.parametrize(("engine", "expected"), [("mysql", ["E008"]), ("postgresql", [])])
+def test_a_database_with_a_time_zone_of_its_own(monkeypatch, engine, expected):
+    database(monkeypatch, engine=engine, TIME_ZONE="Asia/Karachi")
+    assert ids() == expected
+
+
+def test_references_that_lead_nowhere(settings, table, monkeypatch):
+    monkeypatch.delenv("X_KEY", raising=False)
+    settings.JOBTRACK = {
+        "TABLES": table(),
+        "ACCOUNTS": {"x-jobs": {name: {"region": "eu"} for name in ("a", "b")}},
+        "CREDENTIALS": {"x-jobs": {"a": "env:X_KEY", "b": "callable:not.run.here"}},
+        "AUDIT_KEY": "file:/nowhere/key",
+    }
+    assert [message.partition(":")[0] for number, message in found() if number == "W002"] == [
+        "CREDENTIALS['x-jobs']['a']",
+        "AUDIT_KEY",
+    ]
+
+
+def test_a_name_of_no_table(settings):
+    settings.JOBTRACK = {"ACCOUNTS": {"acme-exprot": {}}}
+    assert found() == [("W003", "There is no provider table 'acme-exprot'.")]
+
+
+@pytest.mark.parametrize(
+    ("fact", "value", "number"),
+    [
+        ("eager", True, "W004"),
+        ("visibility_timeout", 60.0, "W005"),
+        ("accept_content", ["json", "pickle"], "W006"),
+    ],
+)
+def test_unsafe_celery_settings(sound, fact, value, number):
+    sound[fact] = value
+    assert ids() == [number]
+
+
+def test_a_broker_without_such_a_limit_is_fine(sound):
+    sound["visibility_timeout"] = None
+    assert found() == []
+
+
+@pytest.mark.parametrize(
+    ("debug", "options", "expected"),
+    [
+        (False, {}, ["W007", "W008"]),
+        (False, {"transaction_mode": "IMMEDIATE"}, ["W007"]),
+        (True, {"transaction_mode": "exclusive"}, []),
+        (True, {}, ["W008"]),
+    ],
+)
+def test_sqlite(settings, monkeypatch, debug, options, expected):
+    settings.DEBUG = debug
+    database(monkeypatch, engine="sqlite3", OPTIONS=options)
+    assert ids() == expected
+
+
+def test_limits_that_contradict_each_other(settings):
+    settings.JOBTRACK = {"LIMITS": {"total_s": 3, "read_s": 10}}
+    assert ids() == ["W009"]
+
+
+def test_no_sweeper(settings):
+    settings.JOBTRACK = {"SWEEP": False}
+    assert ids() == ["I001"]
+
+
+def test_the_docs_list_every_id_with_the_same_words():
+    page = (Path(__file__).parents[2] / "docs" / "checks.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| `jobtrack.")]
+    assert {number.strip("`").removeprefix("jobtrack."): text for number, text in rows} == dict(checks.IDS)
+
+
+def test_every_id_is_named_by_the_check_that_gives_it():
+    functions = (
+        checks.check_settings,
+        checks.check_tables,
+        checks.check_accounts,
+        checks.check_celery,
+        checks.check_database,
+    )
+    named = [number.strip(".") for check in functions for number in (check.__doc__ or "").replace(",", "").split()]
+    assert sorted(named) == sorted(checks.IDS)

@@ -1,0 +1,134 @@
+"""``manage.py jobtrack_list | jobtrack_show | jobtrack_sweep | jobtrack_export_audit``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from jobtrack.core.audit import verify
+from jobtrack.flow.poll import poll
+from jobtrack.testing.provider import answer
+from jobtrack_django import get_operation, track
+from jobtrack_django.management.commands import jobtrack_sweep
+
+pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
+
+
+def run(name, *arguments):
+    out = StringIO()
+    call_command(name, *arguments, stdout=out)
+    return out.getvalue().splitlines()
+
+
+@pytest.fixture
+def story(site):
+    """Three operations: one unknown, one that failed, one still running."""
+    replies = {"unknown": {"status": "paused"}, "failed": {"status": "failed", "error": "disk full"}}
+    for operation_id, reply in replies.items():
+        track("acme", job_id=operation_id, operation_id=operation_id)
+        site.provider.script(operation_id, answer(json=reply))
+        site.make_due(operation_id)
+        poll(site.runtime, [operation_id])
+    track("acme", job_id="running", operation_id="running")
+    return site
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ((), ["failed", "running", "unknown"]),
+        (("--state", "running"), ["running"]),
+        (("--needs-decision",), ["failed", "unknown"]),
+        (("--provider", "other"), []),
+        (("--provider", "acme", "--state", "failed", "--needs-decision"), ["failed"]),
+        (("--limit", "0"), []),
+    ],
+)
+def test_list_filters(story, arguments, expected):
+    lines = run("jobtrack_list", *arguments)
+    assert lines[0].split() == [*["id", "state", "provider", "provider_state", "requests", "next", "look", "because"]]
+    assert sorted(line.split()[0] for line in lines[1:]) == expected
+    assert sorted(json.loads(line)["operation_id"] for line in run("jobtrack_list", "--json", *arguments)) == expected
+
+
+def test_list_shows_when_and_why_the_next_look_is(story):
+    (line,) = run("jobtrack_list", "--state", "running")[1:]
+    assert line.split()[:5] == ["running", "running", "acme", "-", "0/40"]
+    assert line.endswith("first_delay")
+
+
+def test_show_tells_the_story(story):
+    lines = run("jobtrack_show", "unknown")
+    assert lines[0] == "unknown: escalated (unknown)"
+    assert "  status requests: 1 of 40" in lines[3]
+    told = [line for line in lines if line.startswith("20")]
+    assert len(told) == 2
+    assert "paused" in told[1]
+    assert lines[-1].startswith("NEEDS A DECISION: unknown_state:")
+    assert "  error: disk full" in run("jobtrack_show", "failed")
+    assert any(line.startswith("  next look: ") for line in run("jobtrack_show", "running"))
+
+
+def test_show_as_json(story):
+    (line,) = run("jobtrack_show", "failed", "--json")
+    shown = json.loads(line)
+    assert shown["outcome"]["state"] == "failed"
+    assert [entry["event"] for entry in shown["story"]] == ["track", "poll"]
+
+
+def test_show_says_so_if_there_is_none(site):
+    with pytest.raises(CommandError, match="There is no operation 'nobody'"):
+        run("jobtrack_show", "nobody")
+
+
+def test_one_sweep_inline_looks_at_what_is_due(site):
+    track("acme", job_id="job-1", operation_id="op-1")
+    site.provider.script("job-1", answer(json={"status": "succeeded"}))
+    assert run("jobtrack_sweep", "--inline") == []
+    site.make_due("op-1")
+    assert run("jobtrack_sweep", "--inline") == ["due: 1, published: 0, looked at here: 1, follow-ups: 0"]
+    assert get_operation("op-1").state == "succeeded"
+
+
+def test_the_loop_ends_when_asked(site, monkeypatch):
+    rounds = []
+
+    def sweep(runtime, *, inline):
+        rounds.append(inline)
+        if len(rounds) == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return type("Swept", (), {"found": 0, "published": 0, "polled": 0, "deliveries": 0, "more": False})()
+
+    monkeypatch.setattr(jobtrack_sweep, "sweep", sweep)
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    try:
+        assert threading.current_thread() is threading.main_thread()
+        assert run("jobtrack_sweep", "--loop", "--interval", "0.01", "--inline") == []
+    finally:
+        signal.signal(signal.SIGTERM, before[0])
+        signal.signal(signal.SIGINT, before[1])
+    assert rounds == [True] * 3
+
+
+@pytest.mark.parametrize(("ids", "operations"), [((), 3), (("failed",), 1), (("nobody",), 0)])
+def test_an_export_verifies_offline(story, ids, operations):
+    """INV-36 to 38: the file alone is enough."""
+    report = verify(run("jobtrack_export_audit", *ids))
+    assert (report.good, report.operations) == (True, operations)
+
+
+def test_an_export_is_signed_with_the_key_of_the_settings(story, settings, monkeypatch):
+    settings.JOBTRACK = {"AUDIT_KEY": "env:AUDIT_CANARY"}
+    monkeypatch.setenv("AUDIT_CANARY", "k3y")
+    lines = run("jobtrack_export_audit")
+    assert (verify(lines, key=b"k3y").good, verify(lines, key=b"k3y").signed) == (True, True)
+    assert not verify(lines, key=b"other").good
+    monkeypatch.delenv("AUDIT_CANARY")
+    with pytest.raises(CommandError, match="AUDIT_KEY"):
+        run("jobtrack_export_audit")

@@ -1,0 +1,131 @@
+"""The one setting ``JOBTRACK``: defaults, what it refuses, and that it is read live."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from jobtrack.core.table import RequestLimits
+from jobtrack.errors import ConfigurationError
+from jobtrack.ports import Timing
+from jobtrack_django import conf
+
+SECOND = timedelta(seconds=1)
+
+# Key, a value, and what becomes of it.
+VALUES = [
+    ("TABLES", ["/srv/tables", Path("/srv/more.yaml")], ("/srv/tables", "/srv/more.yaml")),
+    ("ACCOUNTS", {"acme": {"default": {"region": "eu"}}}, {"acme": {"default": {"region": "eu"}}}),
+    ("CREDENTIALS", {"acme": {"default": "env:ACME_KEY"}}, {"acme": {"default": "env:ACME_KEY"}}),
+    ("ALLOW_LOOPBACK", True, True),
+    ("ALLOW_PRIVATE", ["10.0.0.0/8", "fd00::/8"], ("10.0.0.0/8", "fd00::/8")),
+    ("DATABASE", "jobs", "jobs"),
+    ("QUEUE", "polls", "polls"),
+    ("HORIZON_S", 12, 12 * SECOND),
+    ("SWEEP", False, False),
+    ("SWEEP_INTERVAL_S", 0.25, SECOND / 4),
+    ("TIMING", {"margin_s": 3, "delivery_attempts": 2}, Timing(margin=3 * SECOND, delivery_attempts=2)),
+    ("LIMITS", {"total_s": 7.5, "max_bytes": 100}, RequestLimits(total=7.5 * SECOND, max_bytes=100)),
+    ("AUDIT_KEY", "file:/run/secrets/audit", "file:/run/secrets/audit"),
+    ("ADMIN", False, False),
+]
+
+
+def test_every_key_has_a_row_above():
+    assert [key for key, _, _ in VALUES] == list(conf._KEYS)
+    assert [name for name, _ in conf._KEYS.values()] == [field.name for field in fields(conf.Settings)]
+
+
+@pytest.mark.parametrize(("key", "value", "expected"), VALUES, ids=[key for key, _, _ in VALUES])
+def test_each_key_is_read_and_follows_changes(settings, key, value, expected):
+    name = conf._KEYS[key][0]
+    default = getattr(conf.Settings(), name)
+    settings.JOBTRACK = {}
+    assert getattr(conf.settings(), name) == default
+    settings.JOBTRACK = {key: value}
+    assert getattr(conf.settings(), name) == expected != default
+    settings.JOBTRACK = {}
+    assert getattr(conf.settings(), name) == default
+
+
+def test_without_the_setting_everything_is_as_shipped(settings):
+    del settings.JOBTRACK
+    assert conf.settings() == conf.Settings()
+
+
+@pytest.mark.parametrize("value", [{"TIMING": {}}, {"LIMITS": {}}, {"AUDIT_KEY": None}, {"HORIZON_S": 30 * SECOND}])
+def test_an_empty_part_changes_nothing(value):
+    assert conf.read(value) == (conf.Settings(), [])
+
+
+@pytest.mark.parametrize(
+    ("raw", "key", "words"),
+    [
+        ([], "JOBTRACK", "must be a dictionary"),
+        ({"QUEU": "x"}, "JOBTRACK['QUEU']", "Did you mean 'QUEUE'?"),
+        ({"queue": "x"}, "JOBTRACK['queue']", "Did you mean 'QUEUE'?"),
+        ({"ZZZ": 1}, "JOBTRACK['ZZZ']", "Known are: ACCOUNTS"),
+        ({3: 1}, "JOBTRACK[3]", "is not a setting"),
+        ({"QUEUE": ""}, "JOBTRACK['QUEUE']", "text that is not empty"),
+        ({"SWEEP": "no"}, "JOBTRACK['SWEEP']", "True or False"),
+        ({"HORIZON_S": 0}, "JOBTRACK['HORIZON_S']", "above 0"),
+        ({"HORIZON_S": True}, "JOBTRACK['HORIZON_S']", "above 0"),
+        ({"HORIZON_S": float("nan")}, "JOBTRACK['HORIZON_S']", "above 0"),
+        ({"HORIZON_S": "30"}, "JOBTRACK['HORIZON_S']", "above 0"),
+        ({"TABLES": "tables"}, "JOBTRACK['TABLES']", "list of folders"),
+        ({"TABLES": [3]}, "JOBTRACK['TABLES']", "paths"),
+        ({"ALLOW_PRIVATE": "10.0.0.0/8"}, "JOBTRACK['ALLOW_PRIVATE']", "list of networks"),
+        ({"ALLOW_PRIVATE": ["10.0.0.1/8"]}, "JOBTRACK['ALLOW_PRIVATE']", "host bits"),
+        ({"ACCOUNTS": {"acme": []}}, "JOBTRACK['ACCOUNTS']['acme']", "must be a dictionary"),
+        ({"ACCOUNTS": {"a": {"b": {"c": 1}}}}, "JOBTRACK['ACCOUNTS']['a']['b']['c']", "text that is not empty"),
+        ({"TIMING": []}, "JOBTRACK['TIMING']", "must be a dictionary"),
+        ({"TIMING": {"margin": 3}}, "JOBTRACK['TIMING']['margin']", "Did you mean 'margin_s'?"),
+        ({"TIMING": {"delivery_attempts": 0}}, "JOBTRACK['TIMING']['delivery_attempts']", "at least 1"),
+        ({"LIMITS": {"total_s": -1}}, "JOBTRACK['LIMITS']['total_s']", "above 0"),
+        ({"AUDIT_KEY": "x"}, "JOBTRACK['AUDIT_KEY']", "reference to a secret"),
+    ],
+)
+def test_a_mistake_is_named_with_what_to_write(settings, raw, key, words):
+    _, (problem,) = conf.read(raw)
+    assert problem.key == key
+    assert words in f"{problem.message} {problem.hint}"
+    settings.JOBTRACK = raw
+    with pytest.raises(ConfigurationError) as caught:
+        conf.settings()
+    assert key in str(caught.value)
+
+
+def test_all_mistakes_are_found_in_one_run():
+    _, problems = conf.read({"QUEU": 1, "SWEEP": 1, "CREDENTIALS": {"a": {"x": "k1", "y": "k2"}}})
+    assert [problem.key for problem in problems] == [
+        "JOBTRACK['QUEU']",
+        "JOBTRACK['SWEEP']",
+        "JOBTRACK['CREDENTIALS']['a']['x']",
+        "JOBTRACK['CREDENTIALS']['a']['y']",
+    ]
+
+
+@pytest.mark.parametrize("written", ["sk-live-CANARY", "ENV:CANARY", "env:", 17, None, "vault:CANARY"])
+def test_what_may_be_a_secret_is_never_repeated(settings, written):
+    """INV-33: somebody will paste the key itself."""
+    settings.JOBTRACK = {"CREDENTIALS": {"acme": {"default": written}}}
+    with pytest.raises(ConfigurationError) as caught:
+        conf.settings()
+    assert "CANARY" not in repr(caught.value) + str(caught.value.context)
+
+
+def test_every_key_is_described_in_the_docs():
+    page = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
+    described = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
+    parts = [f"{key}_s" if isinstance(getattr(Timing(), key), timedelta) else key for key in _names(Timing)]
+    parts += [
+        f"{key}_s" if isinstance(getattr(RequestLimits(), key), timedelta) else key for key in _names(RequestLimits)
+    ]
+    assert described == [*conf._KEYS, *parts]
+
+
+def _names(record):
+    return [field.name for field in fields(record)]

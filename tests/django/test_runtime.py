@@ -1,0 +1,65 @@
+"""How the settings become a runtime, and how it follows them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from jobtrack.core.table import RequestLimits
+from jobtrack.errors import ConfigurationError, CredentialError
+from jobtrack.transports import HttpxTransport
+from jobtrack.worker import sweeper, wiring
+from jobtrack.worker.scheduler import CeleryScheduler
+from jobtrack_django import apps, runtime
+from jobtrack_django.store import DjangoStore
+
+
+def test_a_runtime_is_what_the_settings_say(settings, tmp_path):
+    settings.JOBTRACK = {
+        "DATABASE": "jobs",
+        "HORIZON_S": 7,
+        "TIMING": {"grace_s": 3},
+        "LIMITS": {"total_s": 4},
+        "TABLES": [str(tmp_path)],
+    }
+    built = wiring.get_runtime()
+    assert isinstance(built.store, DjangoStore)
+    assert isinstance(built.transport, HttpxTransport)
+    assert isinstance(built.scheduler, CeleryScheduler)
+    assert (built.store.using, built.scheduler.horizon) == ("jobs", timedelta(seconds=7))
+    assert (built.timing.grace, built.limits) == (
+        timedelta(seconds=3),
+        RequestLimits(total=timedelta(seconds=4)),
+    )
+    assert built.tables.get("acme-export").id == "acme-export"
+    assert built.tables.get("nobody") is None
+    assert 0 <= built.draw() < 1
+    assert (len(built.token()), built.token() != built.token()) == (32, True)
+    assert wiring.get_runtime() is built
+
+
+def test_the_runtime_of_a_process_follows_the_settings(settings):
+    before = wiring.get_runtime()
+    settings.JOBTRACK = {"QUEUE": "other"}
+    assert wiring.get_runtime() is not before
+
+
+def test_unusable_settings_stop_a_worker(settings):
+    settings.JOBTRACK = {"QUEU": "x"}
+    with pytest.raises(ConfigurationError, match="QUEUE"):
+        wiring.get_runtime()
+
+
+def test_a_worker_is_told_its_options(settings):
+    settings.JOBTRACK = {"QUEUE": "polls", "SWEEP": False, "SWEEP_INTERVAL_S": 2}
+    assert apps._worker_options() == sweeper.WorkerOptions(queue="polls", sweep=False, interval_s=2.0)
+
+
+def test_secrets_are_found_by_reference(settings):
+    settings.ACME_KEY = "CANARY"
+    settings.JOBTRACK = {"CREDENTIALS": {"acme-export": {"default": "setting:ACME_KEY"}}}
+    assert runtime.credentials().resolve("acme-export", "default").reveal() == "CANARY"
+    assert runtime.secret("setting:ACME_KEY") == "CANARY"
+    with pytest.raises(CredentialError):
+        runtime.secret("setting:NOBODY")
