@@ -273,7 +273,7 @@ class Escalation(models.Model):
     class Meta:
         ordering: ClassVar = ["-opened_at", "-id"]
         verbose_name = _("escalation")
-        verbose_name_plural = _("needs decision")
+        verbose_name_plural = _("escalations (needs decision)")
         permissions: ClassVar = [  # one for each option, so that a site can say who may do what (R-ESC, INV-29)
             ("extend_operation", _("Can extend an operation")),
             ("look_again", _("Can ask a provider once more")),

@@ -144,16 +144,17 @@ def _sentences(event: str, body: Mapping[str, Any], seen: Mapping[str, Any], did
 
 def _answer(seen: Mapping[str, Any]) -> Iterator[str]:
     label, http, kind = seen.get("label"), seen.get("http"), seen.get("kind")
+    detail = str(seen.get("detail") or "").rstrip(".")
     if label:
         yield _("The provider said “%(label)s” (HTTP %(http)s).") % {"label": label, "http": http}
-    elif http:
+    elif http and not detail:
         yield _("The provider answered HTTP %s without a state.") % http
-    else:
+    elif not http:
         yield _("There was no answer (%s).") % str(seen.get("trouble") or kind).replace("_", " ")
+    if detail and kind not in _PLAIN:
+        yield f"{detail[0].upper()}{detail[1:]}."
     if seen.get("progress"):
         yield _("Progress: %s.") % seen["progress"]
-    if kind not in _PLAIN and seen.get("detail"):
-        yield str(seen["detail"])
     if seen.get("error"):
         yield _("Its error: “%s”.") % seen["error"]
     guidance = _part(seen, "guidance")
@@ -244,8 +245,8 @@ def _span(first: datetime | None, last: datetime | None) -> str:
     if first is None or last is None:
         return "?"
     first, last = first.astimezone(UTC), last.astimezone(UTC)
-    start = first.strftime("%H:%M" if first.date() == last.date() else "%Y-%m-%d %H:%M")
-    return f"{start}–{last.strftime('%H:%M')} UTC"
+    start, end = (at.strftime("%H:%M" if first.date() == last.date() else "%Y-%m-%d %H:%M") for at in (first, last))
+    return f"{start} UTC" if start == end else f"{start}–{end} UTC"
 
 
 # --- the chain --------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from jobtrack.core.table import Polling
 
 STEEPNESS = 4
 """Each 429 without guidance multiplies the delay by this much ..."""
-STEEP_CAP = 16
-"""... up to this many times the table's cap."""
+STEEP_CAP = 4
+"""... up to this many times the table's cap: little enough for ten such answers before a usual deadline (B009)."""
 
 
 def _ceiling(polling: Polling, polls: int) -> timedelta:
@@ -39,7 +39,7 @@ def local_delay(polling: Polling, polls: int, draw: float) -> timedelta:
 
 
 def steep_delay(polling: Polling, polls: int, rate_limited: int, draw: float) -> timedelta:
-    """Delay after a 429 that says nothing: the local delay times 4 for each such answer, up to 16 caps.
+    """Delay after a 429 that says nothing: the local delay times 4 for each such answer, up to 4 caps.
 
     Args:
         rate_limited: 429 answers so far, this one included (>= 1).

@@ -8,41 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import assert_never
 
 from jobtrack.core import gate as gates
-from jobtrack.core.decide import (
-    Conclude,
-    Decision,
-    Stop,
-    Wait,
-    business_question,
-    charge,
-    contradiction,
-    decide,
-    decide_unsent,
-)
+from jobtrack.core.decide import Stop, Wait, charge, decide, decide_unsent
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.gate import GateState, HoldReason
-from jobtrack.core.observation import DelaySource, Kind, Observation
+from jobtrack.core.observation import Kind, Observation
 from jobtrack.core.observe import observe
 from jobtrack.core.operation import Operation, OperationState
 from jobtrack.core.reply import Answered, NoAnswer, Reply, Request, Sent, Trouble
 from jobtrack.core.request import status_request, target_allowed
 from jobtrack.core.table import ProviderTable, RequestLimits
 from jobtrack.errors import UsageError
-from jobtrack.flow import story
-from jobtrack.ports import Claim, Commit, Committed, Followup, Runtime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Looked:
-    """What one look came to."""
-
-    operation: Operation  # as written (or as it would have been, if stale)
-    decision: Decision
-    committed: Committed
-    sent: bool  # a request went out
+from jobtrack.flow.settle import Looked, settle
+from jobtrack.ports import Claim, Runtime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,19 +92,18 @@ def _without_table(runtime: Runtime, row: Operation) -> None:
     timing = runtime.timing
     now = runtime.store.now()
     since = row.missing_since
-    if since is not None and now - since < timing.table_missing_limit:
-        runtime.store.hold([row.id], until=now + timing.table_missing_retry)
+    if since is not None and now - since < timing.table_missing_limit and now < row.last_instant:
+        runtime.store.hold([row.id], until=min(now + timing.table_missing_retry, row.last_instant))
         return
     for claim in _claim_rows(runtime, [row.id], lease=timing.margin, floor=timing.margin, debit=False):
-        detail = f"No worker has a usable table {row.provider!r} of revision {row.revision} or newer."
-        decision: Decision = Stop(question=Question(reason=Reason.TABLE_MISSING, detail=detail))
-        if since is None:
-            at = claim.now + timing.table_missing_retry
-            source = DelaySource(row.delay_source or DelaySource.LOCAL_BACKOFF)
-            floor = max(at, row.not_before or at)
-            decision = Wait(not_before=floor, at=at, delay=timing.table_missing_retry, source=source)
         marked = replace(claim.operation, missing_since=since or claim.now)
-        _write(runtime, marked, decision, event="table_missing", table=None, now=claim.now)
+        floor = max(claim.now + timing.table_missing_retry, row.not_before or claim.now)
+        # Its own limits need no table.
+        decision = decide_unsent(replace(marked, not_before=floor), now=claim.now)
+        if isinstance(decision, Wait) and since is not None:
+            detail = f"No worker has a usable table {row.provider!r} of revision {row.revision} or newer."
+            decision = Stop(question=Question(reason=Reason.TABLE_MISSING, detail=detail))
+        settle(runtime, marked, decision, event="table_missing", table=None, now=claim.now)
 
 
 def _pass_gates(
@@ -277,7 +255,7 @@ def _request(runtime: Runtime, turn: _Turn) -> Request | NoAnswer:
 def _conclude_unsent(runtime: Runtime, turn: _Turn) -> Looked:
     now = runtime.store.now()
     decision = decide_unsent(turn.claim.operation, now=now)
-    return _write(runtime, turn.claim.operation, decision, event="look", table=turn.table, now=now)
+    return settle(runtime, turn.claim.operation, decision, event="look", table=turn.table, now=now)
 
 
 def _conclude(runtime: Runtime, turn: _Turn, reply: Reply) -> Looked:
@@ -293,7 +271,7 @@ def _conclude(runtime: Runtime, turn: _Turn, reply: Reply) -> Looked:
         # Another operation's denial already asks about this account: one question, not thousands.
         recheck = max(now + gates.RECHECK, operation.not_before or now)
         decision = decide_unsent(replace(operation, not_before=recheck), now=now)
-    return _write(
+    return settle(
         runtime,
         _seen(operation, observation, turn.table, now),
         decision,
@@ -361,104 +339,3 @@ def _seen(operation: Operation, observation: Observation, table: ProviderTable, 
         expires_at=observation.expires_at or operation.expires_at,
         kept=dict(observation.kept) if observation.kind is Kind.SUCCESS else operation.kept,
     )
-
-
-def _write(
-    runtime: Runtime,
-    operation: Operation,
-    decision: Decision,
-    *,
-    event: str,
-    table: ProviderTable | None,
-    now: datetime,
-    observation: Observation | None = None,
-    draw: float | None = None,
-    extra: tuple[Question, ...] = (),
-    sent: bool = False,
-) -> Looked:
-    """Row, audit entry, questions and follow-ups in one transaction under the fence; then wake-up and signals."""
-    late = business_question(operation, now=now)
-    asked = (*_questions(decision), *extra, *((late,) if late and not isinstance(decision, Conclude) else ()))
-    wanted = _decided(runtime, operation, decision, now)
-    if late:
-        wanted = replace(wanted, needed_by_told=True)
-    entry = story.entry(
-        event,
-        wanted,
-        at=now,
-        table=story.table_mark(table),
-        observation=story.observation(observation) if observation else None,
-        decision=story.decision(decision),
-        draw=draw,
-        questions=story.questions(asked),
-    )
-    commit = Commit(operation=wanted, entry=entry, questions=asked, followups=_followups(wanted, decision), table=table)
-    (committed,) = runtime.store.commit([commit])
-    if committed is Committed.DONE:
-        _tell(runtime, wanted, asked, decision, now)
-    elif wanted.terminal:
-        _tell_contradiction(runtime, wanted)
-    return Looked(operation=wanted, decision=decision, committed=committed, sent=sent)
-
-
-def _questions(decision: Decision) -> tuple[Question, ...]:
-    match decision:
-        case Wait():
-            return ()
-        case Conclude():
-            return (decision.question,) if decision.question else ()
-        case Stop():
-            return (decision.question,)
-    assert_never(decision)
-
-
-def _decided(runtime: Runtime, operation: Operation, decision: Decision, now: datetime) -> Operation:
-    """The row as the decision wants it; the lease ends with it."""
-    free = replace(operation, lease=None, wake_until=None)
-    match decision:
-        case Wait():
-            published = decision.at - now <= runtime.scheduler.horizon
-            return replace(
-                free,
-                wake_at=decision.at,
-                not_before=decision.not_before,
-                delay_source=decision.source.value,
-                wake_until=decision.at + runtime.timing.grace if published else None,
-            )
-        case Conclude():
-            return replace(
-                free, state=decision.state, cause=decision.cause, wake_at=None, not_before=None, last_look=False
-            )
-        case Stop():
-            # `not_before` stays: a person's "look again" never undercuts the provider's guidance.
-            return replace(free, state=OperationState.ESCALATED, wake_at=None, last_look=False)
-    assert_never(decision)
-
-
-def _followups(operation: Operation, decision: Decision) -> tuple[Followup, ...]:
-    """The named follow-ups of this end, and no others (R-END-2)."""
-    if not isinstance(decision, Conclude):
-        return ()
-    event = "on_success" if decision.state is OperationState.SUCCEEDED else "on_failure"
-    named = ((event, getattr(operation, event)), ("on_end", operation.on_end))
-    return tuple(Followup(event=name, handler=handler) for name, handler in named if handler)
-
-
-def _tell(
-    runtime: Runtime, operation: Operation, asked: tuple[Question, ...], decision: Decision, now: datetime
-) -> None:
-    """After the commit: hints and signals. All of them may be lost without harm."""
-    if isinstance(decision, Wait) and operation.wake_until is not None:
-        runtime.scheduler.wake(operation.id, fence=operation.fence, delay=max(decision.at - now, timedelta(0)))
-    if asked:
-        runtime.listener.escalated(operation, asked)
-    if isinstance(decision, Conclude):
-        runtime.listener.finished(operation)
-
-
-def _tell_contradiction(runtime: Runtime, late: Operation) -> None:
-    """A late answer that names another end changes nothing; the store has opened the question about it."""
-    for row in runtime.store.get([late.id]):
-        question = contradiction(row, late)
-        if question is not None:
-            runtime.listener.escalated(row, (question,))

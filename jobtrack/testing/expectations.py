@@ -167,6 +167,7 @@ _READERS: Mapping[str, _ReadKey] = {
     "outcome": _one(_word(_OUTCOMES)),
     "reason": _one(_words(_REASONS)),
     "provider_state": _one(lambda node, reader: reader.text(node)),
+    "error": _one(lambda node, reader: reader.text(node)),
     "ended_after": _one(lambda node, reader: reader.duration(node).total_seconds()),
     "says": _fragments,
     "kept": _one(lambda node, _: node.plain()),

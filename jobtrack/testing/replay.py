@@ -174,6 +174,7 @@ def actual(report: Report) -> dict[str, Any]:
         "outcome": report.outcome,
         "reason": sorted(each.reason.value for each in report.escalations),
         "provider_state": operation.provider_state,
+        "error": operation.error,
         "ended_after": report.steps[-1].at.total_seconds() if ended else None,
         "says": " ".join(each.detail for each in report.escalations),
         "kept": dict(operation.kept),

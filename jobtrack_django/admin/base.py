@@ -12,7 +12,7 @@ from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
-from django.template.loader import render_to_string
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.timezone import get_current_timezone
@@ -85,20 +85,31 @@ def provider_lookups() -> Sequence[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """An instant for people: exact in UTC, in their own zone, and how far away it is."""
+    """An instant for people: exact in UTC, in their own zone, and how far away it is.
 
-    at: datetime  # aware, UTC
-    local: datetime | None  # in the reader's zone; None: that is UTC
-    away: str
+    It makes its own HTML because Django's templates silently turn instants into the current time zone.
+    """
+
+    at: datetime
+    now: datetime
 
     @classmethod
     def of(cls, at: datetime | None, now: datetime) -> Moment | None:
-        if at is None:
-            return None
-        local = at.astimezone(get_current_timezone())
-        away = _("%s ago") % timesince(at, now) if at <= now else _("in %s") % timesince(now, at)
-        return cls(at=at.astimezone(UTC), local=local if local.utcoffset() else None, away=away)
+        return None if at is None else cls(at=at, now=now)
 
+    @property
+    def exact(self) -> SafeString:
+        """UTC, and the reader's zone if that is another."""
+        utc, local = self.at.astimezone(UTC), self.at.astimezone(get_current_timezone())
+        time = format_html('<time datetime="{}">{}</time>', utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S} UTC")
+        if not local.utcoffset():
+            return time
+        day = "%H:%M:%S %Z" if local.date() == utc.date() else "%Y-%m-%d %H:%M:%S %Z"
+        return format_html('{} <span class="jobtrack-quiet">({})</span>', time, local.strftime(day))
+
+    @property
     def html(self) -> SafeString:
-        """For a cell of a list."""
-        return render_to_string("jobtrack/admin/moment.html", {"moment": self})
+        """As ``exact``, and how long ago or ahead."""
+        ago = self.at <= self.now
+        away = _("%s ago") % timesince(self.at, self.now) if ago else _("in %s") % timesince(self.now, self.at)
+        return format_html('{} <span class="jobtrack-quiet">· {}</span>', self.exact, away)

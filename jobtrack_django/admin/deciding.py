@@ -169,7 +169,7 @@ def _ask(model_admin: EscalationAdmin, request: HttpRequest, option: Option, con
         **model_admin.admin_site.each_context(request),
         **context,
         "opts": model_admin.opts,
-        "title": _("%s?") % label,
+        "title": f"{label}: {context['operation']}?",
         "label": label,
         "button": button,
         "refused": button is None,

@@ -14,6 +14,7 @@ from django.db.models import F, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
@@ -64,7 +65,7 @@ class ProviderFilter(ChoiceFilter):
 
 
 class EscalationAdmin(ReadOnlyAdmin[Escalation]):
-    list_display = ("question", "operation", "provider", "last_word", "effect", "since", "decision")
+    list_display = ("question", "about", "since", "effect", "last_word", "provider", "decision")
     list_filter = (OpenFilter, ReasonFilter, ProviderFilter)
     ordering = (F("decided_at").desc(nulls_first=True), "opened_at")  # who has waited longest comes first
     change_form_template = "jobtrack/admin/escalation.html"
@@ -75,6 +76,10 @@ class EscalationAdmin(ReadOnlyAdmin[Escalation]):
     @admin.display(description=_("question"))
     def question(self, escalation: Escalation) -> str:
         return words.reason_title(escalation.reason)
+
+    @admin.display(description=_("operation"))
+    def about(self, escalation: Escalation) -> str:
+        return escalation.operation_id
 
     @admin.display(description=_("provider"))
     def provider(self, escalation: Escalation) -> str:
@@ -92,7 +97,7 @@ class EscalationAdmin(ReadOnlyAdmin[Escalation]):
     def since(self, escalation: Escalation) -> SafeString:
         moment = Moment.of(escalation.opened_at, DjangoStore(conf.settings().database).now())
         assert moment is not None  # every question was opened at some time
-        return moment.html()
+        return moment.html
 
     @admin.display(description=_("decision"), empty_value="–")
     def decision(self, escalation: Escalation) -> str | None:
@@ -125,5 +130,6 @@ class EscalationAdmin(ReadOnlyAdmin[Escalation]):
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         obj: Escalation = kwargs["obj"]  # Django names its arguments; nothing is added here, so there is one
-        shown = {**context, **deciding.evidence(self, request, get_runtime(), obj)}
+        title = capfirst(words.reason_title(obj.reason))
+        shown = {**context, "title": title, **deciding.evidence(self, request, get_runtime(), obj)}
         return super().render_change_form(request, shown, *args, **kwargs)

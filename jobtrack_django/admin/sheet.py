@@ -42,13 +42,20 @@ def sheet(operation: Operation, now: datetime) -> dict[str, Any]:
         "deadline": Moment.of(operation.deadline, now),
         "needed_by": Moment.of(operation.needed_by, now),
         "next_look": Moment.of(operation.wake_at, now),
-        "not_before": Moment.of(operation.not_before, now),
+        "not_before": Moment.of(operation.not_before, now) if (operation.not_before or now) > now else None,
         "next_why": words.delay_label(operation.delay_source),
         "counters": _counters(operation),
-        "story": [(line, Moment.of(line.at, now)) if isinstance(line, Line) else (line, None) for line in told],
+        "story": [_row(line, now) for line in told],
         "chain": check_chain(operation, entries),
         "limit": LIMIT if operation.audit_seq > LIMIT else None,
     }
+
+
+def _row(told: Line | Fold, now: datetime) -> dict[str, Any]:
+    """A line with its moment, or a fold with the lines in it."""
+    if isinstance(told, Fold):
+        return {"text": told.text, "folded": [_row(line, now) for line in told.lines]}
+    return {"line": told, "moment": Moment.of(told.at, now)}
 
 
 def _counters(operation: Operation) -> Sequence[Counter]:

@@ -124,7 +124,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'verbose_name': 'escalation',
-                'verbose_name_plural': 'needs decision',
+                'verbose_name_plural': 'escalations (needs decision)',
                 'permissions': [('extend_operation', 'Can extend an operation'), ('look_again', 'Can ask a provider once more'), ('repair_access', 'Can state that access was repaired'), ('retry_delivery', 'Can run a follow-up again'), ('close_escalation', 'Can close an escalation')],
                 'ordering': ['-opened_at', '-id'],
             },

@@ -265,6 +265,38 @@ class TestCommit:
         assert bench.store.commit([done, other]) == [Committed.DONE, Committed.STALE]
         assert bench.row().state is S.SUCCEEDED
 
+    @pytest.mark.parametrize(
+        ("ended", "late", "reasons"),
+        [
+            (S.SUCCEEDED, S.FAILED, [Reason.STATE_CONTRADICTION]),
+            (S.FAILED, S.SUCCEEDED, [Reason.STATE_CONTRADICTION]),
+            (S.SUCCEEDED, S.SUCCEEDED, []),
+        ],
+    )
+    def test_a_late_answer_with_another_end_is_asked_about_once_and_changes_nothing(
+        self, bench: Bench, ended, late, reasons
+    ):
+        """R-END-1, R-READ-7, report B047: an alert, both answers in the audit, no follow-up of the late one."""
+        bench.add()
+        (slow,) = bench.claim()
+        bench.shift(LEASE + SECOND)
+        (quick,) = bench.claim()
+        bench.store.commit([Commit(operation=finished(quick.operation, ended), entry={"event": "poll"})])
+        before = bench.row()
+        followup = Followup(event="on_end", handler="a.b")
+        commit = Commit(operation=finished(slow.operation, late), entry={"event": "poll"}, followups=(followup,))
+        assert bench.store.commit([commit, commit]) == [Committed.STALE, Committed.STALE]
+        row = bench.row()
+        assert row == replace(before, audit_seq=4, audit_head=row.audit_head)
+        asked = bench.store.open_escalations("op-1")
+        assert [(each.reason, each.blocking) for each in asked] == [(reason, False) for reason in reasons]
+        assert bench.outbox("op-1") == []
+        assert bench.audited("op-1").faults == ()
+        for each in asked:
+            decided = answer(each, version=each.version)
+            assert bench.store.resolve(decided, row, {"event": "decision"}).actor == "ada"
+            assert bench.row().state is ended
+
     def test_the_same_commit_twice_counts_once(self, bench: Bench):
         bench.add()
         (claim,) = bench.claim()

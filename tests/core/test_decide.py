@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobtrack.core.decide import Conclude, Stop, Wait, business_question, charge, decide, decide_unsent
+from jobtrack.core.decide import Conclude, Stop, Wait, business_question, charge, contradiction, decide, decide_unsent
 from jobtrack.core.escalation import Reason
 from jobtrack.core.observation import DelaySource, Guidance, Kind, Observation
 from jobtrack.core.operation import Budget, Operation, OperationState, Spent
@@ -142,7 +142,7 @@ def test_silent_429_answers_back_off_steeply() -> None:
         decision = decided(said(Kind.RATE_LIMITED), spent(rate_limited=count, status_requests=count))
         assert isinstance(decision, Wait)
         delays.append(decision.delay / S)
-    assert delays == pytest.approx([8, 64, 512], rel=1e-6)
+    assert delays == pytest.approx([8, 64, 240], rel=1e-6)
 
 
 def test_guidance_past_the_deadline_waits_for_the_deadline_and_keeps_the_floor() -> None:
@@ -199,6 +199,31 @@ def test_an_extension_restarts_the_stall_clock_and_accepts_the_expiry_that_was_t
     news = said(Kind.PENDING, overdue=True, expires_at=T0 + 600 * S)
     assert isinstance(decided(told, resumed, T0 + 700 * S), Wait)
     assert isinstance(decided(news, resumed, T0 + 700 * S), Stop)
+
+
+_S = OperationState
+ENDS = [
+    (_S.SUCCEEDED, _S.FAILED, True),
+    (_S.FAILED, _S.SUCCEEDED, True),
+    (_S.ABANDONED, _S.SUCCEEDED, True),
+    (_S.SUCCEEDED, _S.SUCCEEDED, False),
+    (_S.SUCCEEDED, _S.RUNNING, False),
+    (_S.SUCCEEDED, _S.ESCALATED, False),
+    (_S.RUNNING, _S.FAILED, False),
+]
+
+
+@pytest.mark.parametrize(("stored", "late", "asked"), ENDS)
+def test_a_late_answer_contradicts_an_end_only_with_another_end(
+    stored: OperationState, late: OperationState, asked: bool
+) -> None:
+    """R-END-1, R-READ-7, B047."""
+    question = contradiction(replace(OPERATION, state=stored), replace(OPERATION, state=late))
+    assert (question is not None) == asked
+    if question is not None:
+        assert (question.reason, question.blocking) == (Reason.STATE_CONTRADICTION, False)
+        assert stored in question.detail
+        assert late in question.detail
 
 
 CHARGES = [

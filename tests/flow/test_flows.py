@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -41,10 +41,11 @@ from jobtrack.errors import (
 )
 from jobtrack.flow.poll import poll
 from jobtrack.flow.resolve import resolve
+from jobtrack.flow.sweep import sweep
 from jobtrack.flow.track import Tracking, track
 from jobtrack.ports import Committed, Delivery, Runtime, Timing
 from jobtrack.stores.memory import MemoryStore
-from jobtrack.testing import FakeProvider, Heard, VirtualClock, answer, memory_runtime, no_answer, run_due
+from jobtrack.testing import FakeProvider, Heard, NoScheduler, VirtualClock, answer, memory_runtime, no_answer, run_due
 
 S = timedelta(seconds=1)
 
@@ -577,3 +578,124 @@ def test_looks_stay_in_their_bounds_over_a_long_job(world: World) -> None:
     assert len(times) == 40
     assert gaps[:5] == [2.5, 5, 10, 20, 30]
     assert min(gaps) >= TABLE.polling.min_interval / S
+
+
+# --- found by the simulation ------------------------------------------------------------------------
+
+
+def test_a_worker_that_stood_still_before_its_claim_does_not_see_the_deadline_early(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """INV-06: its own watch cannot tell on which side of the claim it stood still."""
+    world.track(RUNNING, deadline=60 * S)
+    world.clock.advance(10)
+    claim = MemoryStore.claim
+
+    def slow(*args: Any, **named: Any) -> Any:
+        world.clock.advance(30)
+        return claim(*args, **named)
+
+    monkeypatch.setattr(MemoryStore, "claim", slow)
+    poll(world.runtime, ["op-1"])
+    assert (world.op().state, world.op().fence, world.provider.log) == (OperationState.RUNNING, 1, [])
+
+
+def test_a_business_deadline_at_a_closed_gate_is_told_without_a_request(world: World) -> None:
+    """R-POLL-4: only the question goes through."""
+    world.track(answer(503, headers={"Retry-After": "100"}), DONE)
+    world.clock.advance(3)
+    world.track(says("succeeded", "job-2", rows=7), op="op-2", job="job-2", needed_by=world.clock() + 20 * S)
+    world.run(30)
+    assert (world.store.reasons("op-2"), world.provider.requests("job-2")) == ([Reason.BUSINESS_DEADLINE_EXCEEDED], [])
+    world.run()
+    assert world.op("op-2").state is OperationState.SUCCEEDED
+    assert world.provider.requests("job-2")[0].at >= world.clock.start + 105 * S
+
+
+def test_a_decision_keeps_to_the_wait_of_the_very_answer_that_stopped(world: World) -> None:
+    """INV-04: guidance that comes with a reason to stop outlives a person's impatience."""
+    world.track(answer(json={"id": "job-1", "status": "paused"}, headers={"Retry-After": "120"}), DONE)
+    world.run()
+    world.decide(Option.LOOK_AGAIN)
+    world.run()
+    first, second = (seen.at for seen in world.provider.log)
+    assert second - first >= 120 * S
+    assert world.op().state is OperationState.SUCCEEDED
+
+
+def test_an_extension_ends_in_time_although_the_provider_asked_for_a_longer_wait(world: World) -> None:
+    """INV-06: the wake-up never lies past the new deadline."""
+    world.track(
+        answer(json={"id": "job-1", "status": "running"}, headers={"Retry-After": "7000"}),
+        deadline=60 * S,
+    )
+    world.run()
+    world.decide(Option.EXTEND)
+    world.run()
+    assert world.clock() == world.clock.start + 960 * S
+    assert (len(world.provider.log), world.store.reasons("op-1")) == (1, [Reason.DEADLINE_EXCEEDED])
+
+
+def test_an_advisory_question_is_acknowledged_even_if_the_operation_ends_meanwhile(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """INV-07, INV-08: it never writes the operation."""
+    world.track(RUNNING, says("paused"), needed_by=world.clock() + 7 * S)
+    world.run()
+    assert set(world.store.reasons("op-1")) == {Reason.BUSINESS_DEADLINE_EXCEEDED, Reason.UNKNOWN_STATE}
+    right = MemoryStore.resolve
+
+    def overtaken(*args: Any, **named: Any) -> Any:
+        monkeypatch.setattr(MemoryStore, "resolve", right)
+        world.decide(Option.CLOSE, reason=Reason.UNKNOWN_STATE)
+        return right(*args, **named)
+
+    monkeypatch.setattr(MemoryStore, "resolve", overtaken)
+    world.decide(Option.CLOSE, reason=Reason.BUSINESS_DEADLINE_EXCEEDED)
+    assert (world.op().state, world.store.reasons("op-1")) == (OperationState.ABANDONED, [])
+
+
+class Swallows(NoScheduler):
+    """A broker that takes every message and delivers none."""
+
+    def wake_now(self, ids: Sequence[str]) -> int:
+        return len(ids)
+
+
+def test_the_sweeper_ends_what_is_over_although_the_broker_swallows_its_messages(world: World) -> None:
+    """INV-06: a decision needs no message."""
+    world.track(RUNNING, deadline=60 * S)
+    world.runtime = replace(world.runtime, scheduler=Swallows())
+    for _ in range(120):
+        sweep(world.runtime)
+        world.clock.advance(1)
+    assert (world.store.reasons("op-1"), world.provider.log) == ([Reason.DEADLINE_EXCEEDED], [])
+
+
+def test_the_deadline_counts_although_no_worker_has_the_table(world: World) -> None:
+    """INV-06."""
+    world.track(RUNNING, deadline=60 * S)
+    world.deploy()
+    world.run()
+    assert world.clock() == world.clock.start + 60 * S
+    assert world.store.reasons("op-1") == [Reason.DEADLINE_EXCEEDED]
+
+
+def test_nothing_takes_time_between_a_claim_and_its_request(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """INV-14: what cannot be sent is written after what can."""
+    other = "https://old.acme.example"
+    world.deploy(replace(TABLE, hosts=(*TABLE.hosts, other)))
+    world.track(RUNNING, status_url=f"{other}/jobs/job-1")
+    world.track(says("running", "job-2"), op="op-2", job="job-2")
+    world.deploy(TABLE)
+    world.clock.advance(10)
+    asked, commit = world.clock(), MemoryStore.commit
+
+    def slow(*args: Any) -> Any:
+        world.clock.advance(100)
+        return commit(*args)
+
+    monkeypatch.setattr(MemoryStore, "commit", slow)
+    poll(world.runtime, ["op-1", "op-2"])
+    assert [seen.at for seen in world.provider.log] == [asked]
+    assert world.store.reasons("op-1") == [Reason.TARGET_DENIED]
