@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from jobtrack.flow.deliver import deliver
 from jobtrack.flow.poll import poll
@@ -21,6 +22,21 @@ class Swept:
     more: bool  # the batch was full: sweep again at once
 
 
+class Silent:
+    """``ports.Scheduler`` of a process that looks by itself: it publishes nothing, so no row has a message out."""
+
+    horizon = timedelta(-1)
+
+    def wake(self, operation_id: str, *, fence: int, delay: timedelta) -> bool:  # noqa: ARG002
+        return False
+
+    def wake_now(self, ids: Sequence[str]) -> int:  # noqa: ARG002
+        return 0
+
+    def deliver(self, delivery_ids: Sequence[str]) -> int:  # noqa: ARG002
+        return 0
+
+
 def sweep(runtime: Runtime, *, limit: int = 200, inline: bool = False) -> Swept:
     """One round. Any number of sweepers may run; the claim makes that safe.
 
@@ -29,13 +45,15 @@ def sweep(runtime: Runtime, *, limit: int = 200, inline: bool = False) -> Swept:
         inline: look at due operations here instead of publishing wake-ups (no broker needed). A round whose
             publishing fails does so by itself: with no broker at all every operation still ends or escalates (INV-06).
     """
+    if inline:
+        runtime = replace(runtime, scheduler=Silent())
     due = runtime.store.due(limit=limit, grace=runtime.timing.grace)
     over = _over(runtime, due.operations)
     others = [operation_id for operation_id in due.operations if operation_id not in over]
-    published = runtime.scheduler.wake_now(others) if others and not inline else 0
+    published = runtime.scheduler.wake_now(others) if others else 0
     here = due.operations if published < len(others) else over
     polled = len(poll(runtime, here)) if here else 0
-    if due.deliveries and (inline or runtime.scheduler.deliver(due.deliveries) < len(due.deliveries)):
+    if due.deliveries and runtime.scheduler.deliver(due.deliveries) < len(due.deliveries):
         deliver(runtime, due.deliveries)
     return Swept(
         found=len(due.operations),

@@ -19,7 +19,7 @@ class NoScheduler:
     """Publishes nothing: as with a broker that is down, everything is found by the sweep. Remembers what was asked."""
 
     def __init__(self) -> None:
-        self.horizon = timedelta(0)  # no row ever counts as having a message out
+        self.horizon = timedelta(-1)  # no row ever counts as having a message out
         self.asked: list[tuple[str, int, timedelta]] = []
         self.woken: list[str] = []  # operations and deliveries that a wake-up was asked for at once
 

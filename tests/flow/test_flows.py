@@ -401,6 +401,25 @@ def test_no_more_is_claimed_than_can_be_sent_at_once(world: World) -> None:
     assert leased == [2, 1, 2, 1, 1]
 
 
+def test_a_process_that_looks_by_itself_publishes_nothing_and_marks_no_row_as_having_a_message_out(
+    world: World,
+) -> None:
+    class Broken(NoScheduler):
+        """A broker that is taken for alive: its horizon promises messages that never come."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.horizon = 30 * S
+
+    broken = Broken()
+    world.runtime = replace(world.runtime, scheduler=broken)
+    world.track(RUNNING, DONE)
+    world.run()
+    asked = [(seen.at - world.clock.start) / S for seen in world.provider.log]
+    assert (world.op().state, broken.asked[1:]) == (OperationState.SUCCEEDED, [])
+    assert asked[1] - asked[0] <= 5.01
+
+
 def test_an_early_wake_up_is_parked_once_more(world: World) -> None:
     world.track(RUNNING)
     due = world.op().wake_at

@@ -1,0 +1,38 @@
+"""What the site itself knows about a report. How the provider's job stands is jobtrack's business."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.contrib.auth.models import User
+from django.db import models
+from django.urls import reverse
+
+
+class ReportQuerySet(models.QuerySet["Report"]):
+    def visible_to(self, user: User) -> ReportQuerySet:
+        """A person sees their own reports, staff sees all."""
+        return self if user.is_staff else self.filter(requested_by=user)
+
+
+class Report(models.Model):
+    """A report somebody asked for."""
+
+    name = models.CharField(max_length=80)
+    scenario = models.CharField(max_length=20)  # how the simulated provider shall behave
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    requested_at = models.DateTimeField(auto_now_add=True)
+    rows = models.PositiveIntegerField(null=True, editable=False)  # None: the follow-up has not run
+    stored_at = models.DateTimeField(null=True, editable=False)
+
+    objects = ReportQuerySet.as_manager()
+
+    class Meta:
+        ordering: ClassVar = ["-pk"]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        return reverse("reports:progress", args=[self.pk])

@@ -1,0 +1,95 @@
+"""Settings of the example site. The demo gives it free ports, a directory and a token through the environment."""
+
+import os
+from pathlib import Path
+
+from example_project import acme
+from example_project.scenarios import ACCOUNTS
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+VAR = Path(os.environ.get("JOBTRACK_DEMO_DIR", BASE_DIR / "var"))
+"""Where the database and the logs are."""
+
+# Good for an example on loopback only: a real site keeps its key out of the repository.
+SECRET_KEY = os.environ.get("JOBTRACK_DEMO_SECRET_KEY", "an-example-is-not-a-secret")
+DEBUG = False
+ALLOWED_HOSTS = ["127.0.0.1", "localhost"]
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "jobtrack_django",
+    "example_project.reports",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "example_project.security.ContentSecurityPolicy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+ROOT_URLCONF = "example_project.urls"
+WSGI_APPLICATION = "example_project.wsgi.application"
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "reports:list"
+LOGOUT_REDIRECT_URL = "login"
+STATIC_URL = "static/"
+USE_TZ = True
+TIME_ZONE = "UTC"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": VAR / "example.sqlite3",
+        "OPTIONS": {
+            # A site and several worker threads write: readers never block (WAL), and a writer takes its turn at the
+            # start of a transaction instead of failing in the middle of it (IMMEDIATE).
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 20,
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
+        },
+    },
+}
+
+CELERY_BROKER_URL = os.environ.get("JOBTRACK_DEMO_BROKER", "redis://127.0.0.1:6379/0")
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+# A broker that does not answer may cost a page two seconds, never more.
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "socket_timeout": 2,
+    "socket_connect_timeout": 1,
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0.1,
+    "interval_max": 0.1,
+}
+CELERY_TASK_IGNORE_RESULT = True
+
+JOBTRACK = {
+    "ACCOUNTS": {acme.TABLE: {account: {"port": acme.PORT} for account in ACCOUNTS}},
+    "CREDENTIALS": {acme.TABLE: dict.fromkeys(ACCOUNTS, "env:ACME_TOKEN")},
+    "ALLOW_LOOPBACK": True,  # the provider is a simulator on this machine
+    "TIMING": {"grace_s": 5},  # a lost message is noticed soon: nobody wants to watch a demo wait
+    "LIMITS": {"connect_s": 1, "read_s": 2, "total_s": 2},  # short, so that the endless answer ends soon
+}

@@ -1,0 +1,141 @@
+"""`make demo` as a person runs it: real processes, a real broker, real HTTP."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from example_project.children import free_port
+from example_project.scenarios import SCENARIOS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = [pytest.mark.broker, pytest.mark.processes]
+
+
+@dataclass
+class Demo:
+    """One run of the demo. Its processes are known by a mark in their environment."""
+
+    folder: Path
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex)
+    environment: dict[str, str] = field(default_factory=dict)
+    process: subprocess.Popen[str] | None = None
+
+    def start(self, *options: str) -> subprocess.Popen[str]:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "example_project.demo", *options],
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": str(self.folder), "DEMO_MARK": self.mark, **self.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        return self.process
+
+    def finish(self, within_s: float) -> tuple[int, str]:
+        """Exit code and everything it printed."""
+        output, _ = self.process.communicate(timeout=within_s)
+        return self.process.returncode, output
+
+    def read_until(self, pattern: str) -> re.Match[str]:
+        lines = []
+        for line in self.process.stdout:
+            lines.append(line)
+            if found := re.search(pattern, line):
+                return found
+        pytest.fail(f"The demo ended without printing {pattern!r}:\n{''.join(lines)}")
+
+    def marked(self) -> list[int]:
+        """Processes of this run that are alive."""
+        wanted = f"DEMO_MARK={self.mark}".encode()
+        return [int(entry.name) for entry in Path("/proc").glob("[0-9]*") if wanted in _environment_of(entry)]
+
+
+def _environment_of(entry: Path) -> bytes:
+    try:
+        return (entry / "environ").read_bytes()
+    except OSError:  # ended meanwhile, or somebody else's
+        return b""
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    run = Demo(folder=tmp_path)
+    run.environment["JOBTRACK_DEMO_BROKER"] = ""  # the broker of its own, whatever this shell says
+    yield run
+    for pid in run.marked():
+        os.kill(pid, signal.SIGKILL)
+    if run.process is not None:
+        run.process.stdout.close()
+        run.process.wait()
+
+
+@pytest.mark.slow
+def test_once_ends_with_0_if_every_scenario_ended_as_its_table_says(demo: Demo) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        demo.start("--once", "--port", str(port))
+        code, output = demo.finish(within_s=100)
+    assert code == 0, output
+    assert f"{len(SCENARIOS)} of {len(SCENARIOS)} scenarios ended as their table says." in output
+    assert f"Port {port} is taken" in output
+    assert "Traceback" not in output
+    assert demo.marked() == []
+    assert list(demo.folder.iterdir()) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_stopping_it_in_the_middle_leaves_nothing_behind(demo: Demo, number: signal.Signals) -> None:
+    demo.start("--port", str(free_port()))
+    demo.read_until(r"success +running")
+    assert len(demo.marked()) >= 5
+    demo.process.send_signal(number)
+    code, output = demo.finish(within_s=40)
+    assert code == 130, output
+    assert output.splitlines()[-1] == "Stopped before the scenarios had ended."
+    assert (demo.marked(), list(demo.folder.iterdir())) == ([], [])
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_is_named_and_the_others_are_stopped(demo: Demo) -> None:
+    demo.start("--port", str(free_port()))
+    demo.read_until(r"success +running")
+    simulator = next(pid for pid in demo.marked() if b"example_project.simulator" in _command_of(pid))
+    os.kill(simulator, signal.SIGKILL)
+    code, output = demo.finish(within_s=40)
+    assert code == 1
+    assert "The simulator has ended unexpectedly (exit code -9)." in output
+    assert "Traceback" not in output
+    assert demo.marked() == []
+
+
+def _command_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def test_a_broker_that_does_not_answer_is_told_in_a_sentence(demo: Demo) -> None:
+    demo.environment["JOBTRACK_DEMO_BROKER"] = f"redis://:hidden-password@127.0.0.1:{free_port()}/0"
+    began = time.monotonic()
+    demo.start("--once")
+    code, output = demo.finish(within_s=30)
+    assert (code, time.monotonic() - began < 20) == (1, True)
+    assert "The broker in JOBTRACK_DEMO_BROKER does not answer: redis://:**@127.0.0.1:" in output
+    assert ("Traceback" in output, "hidden-password" in output) == (False, False)
+    assert demo.marked() == []
