@@ -18,6 +18,7 @@ _UNCLEAR: frozenset[Reason] = frozenset(
         Reason.JOB_ID_MISMATCH,
         Reason.INVALID_RESULT,
         Reason.JOB_NOT_FOUND,
+        Reason.TARGET_DENIED,
     }
 )
 """Reasons after which nobody can say whether the job still runs; after all others it is presumed to."""
