@@ -19,7 +19,6 @@ from jobtrack import ports
 from jobtrack.core import operation as core
 from jobtrack.core.escalation import Option, Reason, Resolution
 from jobtrack.core.gate import GateState, HoldReason
-from jobtrack.core.outcome import outcome
 from jobtrack_django import querysets
 from jobtrack_django.fields import IdentityField
 from jobtrack_django.storable import storable
@@ -201,11 +200,9 @@ class Operation(models.Model):
 
     def outcome(self) -> dict[str, Any]:
         """How it stands, when one may ask again, and what one may do (R-SUB-8). Asking sends nothing."""
-        from jobtrack_django.store import DjangoStore
+        from jobtrack_django.contract import contract
 
-        store = DjangoStore(self._state.db or "default")
-        reasons = [question.reason for question in store.open_escalations(self.pk)]
-        return outcome(self.to_core(), reasons, now=store.now())
+        return contract(self)
 
 
 class AuditEntry(models.Model):

@@ -32,7 +32,7 @@ class Line:
     """One entry, told."""
 
     seq: int
-    at: datetime | None
+    at: datetime  # aware
     title: str
     sentences: tuple[str, ...]
     facts: tuple[str, ...]  # the small print
@@ -241,9 +241,7 @@ def _clock(at: datetime | None, beside: datetime | None) -> str:
     return at.strftime("%H:%M:%S UTC" if same_day else "%Y-%m-%d %H:%M:%S UTC")
 
 
-def _span(first: datetime | None, last: datetime | None) -> str:
-    if first is None or last is None:
-        return "?"
+def _span(first: datetime, last: datetime) -> str:
     first, last = first.astimezone(UTC), last.astimezone(UTC)
     start, end = (at.strftime("%H:%M" if first.date() == last.date() else "%Y-%m-%d %H:%M") for at in (first, last))
     return f"{start} UTC" if start == end else f"{start}–{end} UTC"

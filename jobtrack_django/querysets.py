@@ -65,6 +65,10 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
 class AuditQuerySet(models.QuerySet["AuditEntry"]):
     """Append-only: an entry is never changed or removed (INV-40)."""
 
+    def of_requests(self) -> AuditQuerySet:
+        """Those that tell what a status request showed. Text inside a JSON string cannot look like this."""
+        return self.filter(body__contains='"observation":{')
+
     def update(self, **_: Any) -> NoReturn:
         refuse()
 

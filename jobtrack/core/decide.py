@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from jobtrack.core.backoff import local_delay, spread, steep_delay
 from jobtrack.core.escalation import Question, Reason
@@ -106,7 +106,7 @@ def business_question(operation: Operation, *, now: datetime) -> Question | None
     said = operation.provider_state or "nothing yet"
     return Question(
         reason=Reason.BUSINESS_DEADLINE_EXCEEDED,
-        detail=f"The result was needed by {needed_by.isoformat()}; the provider's last word is: {said}.",
+        detail=f"The result was needed by {_spoken(needed_by)}; the provider's last word is: {said}.",
     )
 
 
@@ -121,6 +121,10 @@ def contradiction(stored: Operation, late: Operation) -> Question | None:
         return None
     detail = f"The operation has ended as {stored.state.value}; a late answer says {late.state.value}."
     return Question(reason=Reason.STATE_CONTRADICTION, detail=detail)
+
+
+def _spoken(instant: datetime) -> str:
+    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _ended(operation: Operation, observation: Observation) -> Conclude:
@@ -163,7 +167,7 @@ def _slow(table: ProviderTable, operation: Operation, observation: Observation, 
         since = max(since, resumed)
     unchanged = observation.label == operation.provider_state
     if limit is not None and since is not None and unchanged and now >= since + limit:
-        return _stop(Reason.STALLED, f"The job has said {observation.label} since {since.isoformat()}.")
+        return _stop(Reason.STALLED, f"The job has said {observation.label} since {_spoken(since)}.")
     return None
 
 
@@ -175,7 +179,7 @@ def _exhausted(operation: Operation, now: datetime) -> Stop | None:
     if now >= operation.budget.deadline:
         return _stop(
             Reason.DEADLINE_EXCEEDED,
-            f"The deadline {operation.budget.deadline.isoformat()} has passed; the provider's last word is: {said}.",
+            f"The deadline {_spoken(operation.budget.deadline)} has passed; the provider's last word is: {said}.",
         )
     if operation.spent.status_requests >= operation.budget.status_requests:
         return _stop(

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from jobtrack.core.escalation import Reason
 from jobtrack.core.operation import Operation, OperationState
+from jobtrack.core.request import status_url
+from jobtrack.core.table import ProviderTable
+from jobtrack.errors import UsageError
 
 VERSION = 1
 
@@ -41,11 +46,52 @@ def _instant(value: datetime | None) -> str | None:
     return None if value is None else value.isoformat()
 
 
-def outcome(operation: Operation, reasons: Sequence[Reason], *, now: datetime) -> dict[str, Any]:
-    """The contract as JSON-compatible values; keys are stable within ``version``.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastRequest:
+    """What the newest status request showed, whether or not it could be read: it proves nothing about the job."""
 
-    Accepted, observed and concluded are separate facts (R-FACT-1). ``retry_after_s`` says when asking *us* again
-    makes sense; None: nothing will change by itself.
+    at: str  # ISO 8601 instant, as the audit has it
+    http: int | None  # None: no answer
+    trouble: str | None  # why there is no answer: a ``Trouble``
+    request_id: str = ""  # the provider's own id of the request
+
+
+def _observed(last: LastRequest | None) -> dict[str, Any] | None:
+    if last is None:
+        return None
+    return {"at": last.at, "http": last.http, "trouble": last.trouble, "request_id": last.request_id or None}
+
+
+def _reconcile(operation: Operation, table: ProviderTable | None) -> dict[str, str] | None:
+    """The request that settles how the job stands: no host, query or credential; None if the table builds none."""
+    if table is None or not table.status.request.path:
+        return None
+    try:
+        url = status_url(table, job_id=operation.job_id, params=operation.params)
+    except UsageError:  # the newest table asks for other parameters than this operation has
+        return None
+    return {"method": table.status.request.method, "path": urlsplit(url).path}
+
+
+def outcome(
+    operation: Operation,
+    reasons: Sequence[Reason],
+    *,
+    now: datetime,
+    table: ProviderTable | None = None,
+    last: LastRequest | None = None,
+) -> dict[str, Any]:
+    """The contract as JSON-compatible values; keys are stable within ``version``. ``docs/outcome.md`` explains each.
+
+    Accepted, observed and concluded are separate facts (R-FACT-1), and what the last request showed is a fourth.
+    ``retry_after_s`` says when asking *us* again makes sense; None: nothing will change by itself.
+
+    Args:
+        operation: the row.
+        reasons: of its open escalations.
+        now: by the store's clock.
+        table: the newest table; None: there is none, so ``reconcile`` is None.
+        last: the newest status request that is in the audit; None: there is none yet.
     """
     budget, spent = operation.budget, operation.spent
     wake = operation.wake_at
@@ -53,6 +99,7 @@ def outcome(operation: Operation, reasons: Sequence[Reason], *, now: datetime) -
         "version": VERSION,
         "outcome": verdict(operation, reasons),
         "operation_id": operation.id,
+        "correlation_id": operation.id,  # each X-Request-Id that the provider sees begins with it
         "provider": operation.provider,
         "account": operation.account,
         "job_id": operation.job_id,
@@ -64,8 +111,8 @@ def outcome(operation: Operation, reasons: Sequence[Reason], *, now: datetime) -
             "state": operation.provider_state or None,
             "since": _instant(operation.provider_state_since),
             "at": _instant(operation.observed_at),
-            "http": operation.last_http,
         },
+        "transport_observation": _observed(last),
         "progress": operation.progress or None,
         "error": operation.error or None,
         "needs_decision": [reason.value for reason in reasons],
@@ -73,6 +120,7 @@ def outcome(operation: Operation, reasons: Sequence[Reason], *, now: datetime) -
         "next_look_because": operation.delay_source or None,
         "retry_after_s": None if wake is None else max(1, int((wake - now).total_seconds()) + 1),
         "retry_allowed": False,  # only a table with `submit` can allow a machine to submit again
+        "reconcile": _reconcile(operation, table),
         "deadline": _instant(budget.deadline),
         "status_requests": {"used": spent.status_requests, "allowed": budget.status_requests},
         "kept": dict(operation.kept),

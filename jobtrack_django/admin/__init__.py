@@ -5,10 +5,9 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.contrib import admin
 
-from jobtrack_django import conf
+from jobtrack_django.admin.base import lenient_settings
 from jobtrack_django.admin.escalations import EscalationAdmin
 from jobtrack_django.admin.operations import OperationAdmin
 from jobtrack_django.models import Escalation, Operation
@@ -22,6 +21,5 @@ def register(site: admin.AdminSite) -> None:
     site.register(Escalation, EscalationAdmin)
 
 
-# Mistakes in the setting are for `manage.py check` to tell; they must not keep the site from starting.
-if conf.read(getattr(settings, conf.NAME, {}))[0].admin:
+if lenient_settings().admin:
     register(admin.site)

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from django.conf import settings
 from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
@@ -17,6 +18,7 @@ from django.utils.safestring import SafeString
 from django.utils.timesince import timesince
 from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as lazy
 
 from jobtrack_django import conf
 from jobtrack_django.runtime import catalog
@@ -34,6 +36,11 @@ else:
 
         def __class_getitem__(cls, _model: type[Model]) -> type:
             return cls
+
+
+def lenient_settings() -> conf.Settings:
+    """The settings while the site starts: mistakes in them are for `manage.py check` to tell, so it must get there."""
+    return conf.read(getattr(settings, conf.NAME, {}))[0]
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # Django's class is not generic at run time
@@ -78,9 +85,14 @@ class ChoiceFilter(admin.SimpleListFilter):
         return queryset.filter(**{self.column: self.value()}) if self.value() else queryset
 
 
-def provider_lookups() -> Sequence[tuple[str, str]]:
+class ProviderFilter(ChoiceFilter):
     """The tables this site knows, by the names of their files."""
-    return [(name, name) for name in catalog().ids()]
+
+    title = lazy("provider")
+    parameter_name = column = "provider"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
+        return [(name, name) for name in catalog().ids()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

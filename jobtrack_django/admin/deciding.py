@@ -67,6 +67,7 @@ def evidence(model_admin: EscalationAdmin, request: HttpRequest, runtime: Runtim
     return {
         **sheet(escalation.operation, now),
         "escalation": escalation,
+        "table": runtime.tables.get(escalation.operation.provider),
         "question": question,
         "opened": Moment.of(escalation.opened_at, now),
         "answer": answer,
@@ -125,19 +126,19 @@ def decide(model_admin: EscalationAdmin, request: HttpRequest, object_id: int, n
         raise PermissionDenied
     if not model_admin.has_option_permission(request, option, escalation):
         raise PermissionDenied
-    runtime, problem = get_runtime(), ""
+    runtime, refused = get_runtime(), False
     form = DecisionForm(request.POST if request.method == "POST" else None, initial={"version": escalation.version})
     if form.is_valid():
         try:
             resolve(runtime, _resolution(request, escalation, option, form.cleaned_data))
-        except DecisionError as error:
-            problem = error.message
+        except DecisionError:
+            refused = True  # the page shows from the rows which of the three it was
             escalation = model_admin.get_object(request, str(object_id)) or escalation
             form = DecisionForm(initial={"version": escalation.version, "reason": form.cleaned_data["reason"]})
         else:
             return _done(model_admin, request, escalation, option)
     context = evidence(model_admin, request, runtime, escalation)
-    return _ask(model_admin, request, option, {**context, "form": form, "problem": problem})
+    return _ask(model_admin, request, option, {**context, "form": form, "refused": refused})
 
 
 def _resolution(request: HttpRequest, escalation: Escalation, option: Option, given: dict[str, Any]) -> Resolution:
@@ -172,8 +173,8 @@ def _ask(model_admin: EscalationAdmin, request: HttpRequest, option: Option, con
         "title": f"{label}: {context['operation']}?",
         "label": label,
         "button": button,
-        "refused": button is None,
+        "refused": context["refused"] or button is None,
     }
-    status = 409 if context["problem"] or button is None else 200
+    status = 409 if page["refused"] else 200
     request.current_app = model_admin.admin_site.name  # as Django's own pages do
     return TemplateResponse(request, "jobtrack/admin/decide.html", page, status=status)

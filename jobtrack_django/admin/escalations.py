@@ -22,7 +22,7 @@ from jobtrack.core.escalation import Option, Reason
 from jobtrack.worker.wiring import get_runtime
 from jobtrack_django import conf, words
 from jobtrack_django.admin import deciding
-from jobtrack_django.admin.base import ChoiceFilter, Moment, ReadOnlyAdmin, provider_lookups
+from jobtrack_django.admin.base import ChoiceFilter, Moment, ProviderFilter, ReadOnlyAdmin, lenient_settings
 from jobtrack_django.models import Escalation
 from jobtrack_django.store import DjangoStore
 
@@ -56,17 +56,13 @@ class ReasonFilter(ChoiceFilter):
         return [(reason.value, str(words.QUESTIONS[reason].title)) for reason in Reason]
 
 
-class ProviderFilter(ChoiceFilter):
-    title = _("provider")
-    parameter_name, column = "provider", "operation__provider"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
-        return provider_lookups()
+class OperationProviderFilter(ProviderFilter):
+    column = "operation__provider"
 
 
 class EscalationAdmin(ReadOnlyAdmin[Escalation]):
     list_display = ("question", "about", "since", "effect", "last_word", "provider", "decision")
-    list_filter = (OpenFilter, ReasonFilter, ProviderFilter)
+    list_filter = (OpenFilter, ReasonFilter, OperationProviderFilter)
     ordering = (F("decided_at").desc(nulls_first=True), "opened_at")  # who has waited longest comes first
     change_form_template = "jobtrack/admin/escalation.html"
 
@@ -118,7 +114,7 @@ class EscalationAdmin(ReadOnlyAdmin[Escalation]):
             return deciding.decide(self, request, object_id, option)
 
         view = require_http_methods(["GET", "HEAD", "POST"])(decide)
-        view = transaction.non_atomic_requests(using=conf.settings().database)(view)
+        view = transaction.non_atomic_requests(using=lenient_settings().database)(view)
         route = path(
             "<int:object_id>/decide/<slug:option>/",
             self.admin_site.admin_view(view),

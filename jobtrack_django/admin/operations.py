@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 
 from jobtrack_django import conf, words
-from jobtrack_django.admin.base import ChoiceFilter, Moment, ReadOnlyAdmin, provider_lookups
+from jobtrack_django.admin.base import ChoiceFilter, Moment, ProviderFilter, ReadOnlyAdmin
 from jobtrack_django.admin.sheet import sheet
 from jobtrack_django.models import Operation
 from jobtrack_django.storable import storable
@@ -24,14 +24,6 @@ class StateFilter(ChoiceFilter):
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
         return [(str(state), str(label)) for state, label in words.STATES.items()]
-
-
-class ProviderFilter(ChoiceFilter):
-    title = _("provider")
-    parameter_name = column = "provider"
-
-    def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
-        return provider_lookups()
 
 
 class OperationAdmin(ReadOnlyAdmin[Operation]):

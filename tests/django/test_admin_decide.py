@@ -82,13 +82,17 @@ def test_an_unlisted_state_costs_one_request_and_the_mended_table_finishes_the_o
         escalation = Escalation.objects.get()
         assert (escalation.reason, len(here.provider.log)) == ("unknown_state", 1)
 
+        client = logged_in(ann)
+        page = read(client.get(question_url(escalation))).text
+        assert "Last read with revision 1. This site still has the same one." in page
         mended = table.read_text().replace("success: [succeeded]", "success: [succeeded, archived]")
         table.write_text(mended.replace("revision: 1\n", "revision: 2\n"))
         here.provider.script(
             "exp_1",
             answer(json={"id": "exp_1", "status": "archived", "result": {"url": "https://files.acme.example/1"}}),
         )
-        response = post(logged_in(ann), escalation, "look_again", reason="archived means done", follow=True)
+        assert "This site has another one now: revision 2." in read(client.get(question_url(escalation))).text
+        response = post(client, escalation, "look_again", reason="archived means done", follow=True)
         assert "Decided: “Look again now”" in read(response).text
         here.run_due()
 
@@ -125,6 +129,14 @@ def test_extend_shows_its_cost_and_grants_just_that(jobtrack: Rehearsal, ann):
     assert "Extend" not in {b.label for b in client.get(question_url(escalation)).context["buttons"]}
 
 
+def test_without_a_table_nothing_that_needs_one_is_offered(jobtrack: Rehearsal, ann, monkeypatch):
+    escalation = asks(jobtrack, PAUSED)
+    monkeypatch.setattr(type(jobtrack.runtime.tables), "get", lambda self, table_id: None)
+    response = logged_in(ann).get(question_url(escalation))
+    assert "This site has no usable table now." in read(response).text
+    assert [button.option.value for button in response.context["buttons"]] == ["look_again", "close"]
+
+
 def test_close_ends_the_operation_and_says_that_the_job_may_go_on(jobtrack: Rehearsal, ann):
     escalation = asks(jobtrack, PAUSED)
     client = logged_in(ann)
@@ -139,7 +151,7 @@ def test_close_ends_the_operation_and_says_that_the_job_may_go_on(jobtrack: Rehe
     page = read(client.get(question_url(escalation))).text
     assert "ann decided “Close”" in page
     assert "Why: “I looked”" in page
-    assert "You can" not in page
+    assert "What can be done" not in page
 
 
 def test_closing_the_question_of_an_ended_operation_only_acknowledges(jobtrack: Rehearsal, ann):
@@ -276,7 +288,7 @@ def test_the_second_of_two_deciders_is_told_and_keeps_what_they_wrote(jobtrack: 
     before = state()
     response = post(logged_in(bob), escalation, "close", reason="Bob's <b>own</b> words")
     page = read(response, status=409)
-    assert "Nothing was changed." in page.text
+    assert "Nothing was changed. This question is already decided." in page.text
     assert "ann decided “Look again now”" in page.text
     assert "the table is mended" in page.text
     assert "Bob's <b>own</b> words" in page.text
@@ -306,6 +318,7 @@ def test_changed_evidence_is_shown_before_it_counts(jobtrack: Rehearsal, ann):
     Escalation.objects.update(detail="The provider says something new.", version=2)
     before = state()
     page = read(post(client, escalation, "close", reason="as I saw it", version=1), status=409)
+    assert "Nothing was changed. The question has changed since you opened it." in page.text
     assert "The provider says something new." in page.text
     assert "as I saw it" in page.text
     assert [attrs["value"] for tag, attrs in page.tags if tag == "input" and attrs.get("name") == "version"] == ["2"]
@@ -317,7 +330,7 @@ def test_an_option_that_is_no_longer_allowed_is_refused_in_words(jobtrack: Rehea
     escalation = asks(jobtrack, PAUSED)
     before = state()
     page = read(post(logged_in(ann), escalation, "access_repaired", reason="it works"), status=409).text
-    assert "Nothing was changed. unknown_state does not allow access_repaired now." in page
+    assert "Nothing was changed. This option is not offered for this question now." in page
     assert "it works" in page
     assert state() == before
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from io import StringIO
 
 import pytest
@@ -9,7 +10,12 @@ from django.core.management import call_command
 from django.db import DatabaseError, IntegrityError, connection, models, transaction
 from django.db.models import ProtectedError
 
+from jobtrack.core.escalation import Option, Resolution
 from jobtrack.core.operation import TERMINAL, OperationState
+from jobtrack.flow.poll import poll
+from jobtrack.flow.resolve import resolve
+from jobtrack.testing.provider import answer, no_answer
+from jobtrack_django import track
 from jobtrack_django.models import AccountGate, AuditEntry, Delivery, Escalation, Operation, TableText
 from tests.contracts.conftest import HOUR, django_bench
 
@@ -141,6 +147,29 @@ def test_words_for_sets_of_operations(django_user_model):
 def test_the_outcome_of_a_row_is_the_contract_of_core(row):
     outcome = row.outcome()
     assert (outcome["outcome"], outcome["state"], outcome["needs_decision"]) == ("pending", "running", [])
+    assert outcome["transport_observation"] is None
+
+
+def test_the_outcome_tells_the_newest_request_and_the_table_s_question(site):
+    """R-SUB-8: the newest request, also when other entries follow it; asking sends nothing (R-CALL-2)."""
+    operation = track("acme", job_id="job-1", operation_id="op-1", needed_by=datetime.now(UTC) - timedelta(days=1))
+    running = answer(json={"status": "running", "note": '"observation":{'}, headers={"X-Request-Id": "req-1"})
+    site.provider.script("job-1", running, no_answer("read_timeout"))
+    for _ in range(2):
+        site.make_due("op-1")
+        poll(site.runtime, ["op-1"])
+    (question,) = site.runtime.store.open_escalations("op-1")
+    acknowledged = Resolution(escalation_id=question.id, option=Option.CLOSE, actor="ada", reason="seen", version=1)
+    resolve(site.runtime, acknowledged)
+    asked = len(site.provider.log)
+    operation.refresh_from_db()
+    outcome = operation.outcome()
+    seen = outcome["transport_observation"]
+    assert (seen["http"], seen["trouble"], seen["request_id"]) == (None, "read_timeout", None)
+    assert datetime.fromisoformat(seen["at"]) > datetime.fromisoformat(outcome["observed"]["at"])
+    assert outcome["observed"]["state"] == "running"
+    assert outcome["reconcile"] == {"method": "GET", "path": "/v1/jobs/job-1"}
+    assert len(site.provider.log) == asked
 
 
 @pytest.mark.parametrize(

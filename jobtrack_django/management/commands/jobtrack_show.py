@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from datetime import UTC
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -55,8 +56,7 @@ def _line(told: Line | Fold) -> str:
     """One entry of the story, or several looks without news, on one line."""
     if isinstance(told, Fold):
         return f"{'':20}  {told.text}"
-    at = told.at.strftime("%Y-%m-%d %H:%M:%SZ") if told.at else ""
-    return f"{at:20}  {told.title}: {' '.join(told.sentences)}"
+    return f"{told.at.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}  {told.title}: {' '.join(told.sentences)}"
 
 
 def _questions(operation: Operation) -> Iterator[str]:
