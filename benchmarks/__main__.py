@@ -110,12 +110,13 @@ def measure(bench: Bench, rounds: int) -> dict[str, list[Figures]]:
 
 def report(figures: Mapping[str, list[Figures]]) -> None:
     ours, naive = (figures[name] for name in CONTENDERS)
-    speed = [a.polls_s / b.polls_s for a, b in zip(ours, naive, strict=True)]
-    cpu = [a.cpu_ms / b.cpu_ms for a, b in zip(ours, naive, strict=True)]
-    print(
-        f"\njobtrack : naive, polls/s       median {statistics.median(speed):.2f} ({min(speed):.2f} to {max(speed):.2f})"
-    )
-    print(f"jobtrack : naive, CPU per poll  median {statistics.median(cpu):.2f} ({min(cpu):.2f} to {max(cpu):.2f})")
+    pairs = list(zip(ours, naive, strict=True))
+    for what, ratios in (
+        ("polls/s", [a.polls_s / b.polls_s for a, b in pairs]),
+        ("CPU per poll", [a.cpu_ms / b.cpu_ms for a, b in pairs]),
+    ):
+        middle = statistics.median(ratios)
+        print(f"jobtrack : naive, {what:<14} median {middle:.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
 
 
 def run(arguments: argparse.Namespace, children: Children) -> None:

@@ -39,6 +39,10 @@ class Followup:
     event: str  # "on_success" | "on_failure" | "on_end"
     handler: str  # dotted path or Celery task name
 
+    def delivery_of(self, operation_id: str) -> str:
+        """Id of its row: the stable key of everything the handler does."""
+        return f"{operation_id}:{self.event}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
@@ -138,6 +142,9 @@ class Store(Protocol):
 
     def hold(self, ids: Sequence[str], *, until: datetime) -> None:
         """Move the wake time of due, unleased rows: the gate is closed. Nothing is debited or audited."""
+
+    def unmark(self, ids: Sequence[str]) -> None:
+        """No message went out after all: clear ``wake_until``, so that the sweeper finds the rows at their time."""
 
     def due(self, *, limit: int, grace: timedelta) -> Due:
         """Find due work nobody has in hand and mark it as dispatched (``wake_until = now + grace``).

@@ -155,7 +155,7 @@ class ChainedRows:
                 operation_id=operation_id,
                 event=followup.event,
                 defaults={
-                    "id": f"{operation_id}:{followup.event}",
+                    "id": followup.delivery_of(operation_id),
                     "handler": followup.handler,
                     "due_at": DatabaseNow(),
                 },

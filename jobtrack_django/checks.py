@@ -59,13 +59,18 @@ def _usable() -> conf.Settings | None:
     return None if problems else settings
 
 
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError:  # not ours to read, or a name too long
+        return False
+
+
 def check_settings(**_: Any) -> list[CheckMessage]:
     """E001, E002, E004, E006, W009, I001."""
     settings, problems = conf.read(getattr(django_settings, conf.NAME, {}))
     found = [_message("E001" if p.unknown else "E002", f"{p.key} {p.message}", p.hint) for p in problems]
-    found += [
-        _message("E004", f"TABLES: {path} does not exist.") for path in settings.tables if not Path(path).exists()
-    ]
+    found += [_message("E004", f"TABLES: {path} does not exist.") for path in settings.tables if not _exists(path)]
     if not django_settings.USE_TZ:
         found.append(_message("E006", "USE_TZ is False.", "Set USE_TZ = True."))
     limits = settings.limits or RequestLimits()

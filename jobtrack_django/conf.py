@@ -144,18 +144,17 @@ def _count(value: object) -> int:
 
 
 def _seconds(value: object) -> timedelta:
-    if isinstance(value, timedelta) and value > timedelta(0):
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
+    seconds = value.total_seconds() if isinstance(value, timedelta) else value
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.001 <= seconds < 1e9:
         raise _Unusable(f"must be a number of seconds above 0, not {value!r}.")
-    return timedelta(seconds=value)
+    return timedelta(seconds=seconds)
 
 
 def _paths(value: object) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, list | tuple):
         raise _Unusable("must be a list of folders or files.")
     for item in value:
-        if not isinstance(item, str | Path):
+        if not isinstance(item, str | Path) or "\0" in str(item):
             raise _Unusable(f"must hold paths, not {item!r}.")
     return tuple(str(item) for item in value)
 

@@ -35,6 +35,10 @@ _SAME = (
 )
 
 
+# Columns of an operation that a caller may change at any time.
+_CALLERS = frozenset({"content_type", "object_id", "reference"})
+
+
 def text_limit(model: type[models.Model], column: str) -> int | None:
     """Most characters the column keeps; None: any number, or not a text."""
     limit: int | None = getattr(model._meta.get_field(column), "max_length", None)  # noqa: SLF001 - documented by Django
@@ -164,6 +168,22 @@ class Operation(models.Model):
 
     def __str__(self) -> str:
         return self.id
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Insert; of a stored row only what is the caller's own is written: its link and its reference.
+
+        A whole row, saved by a view or a follow-up that read it a moment ago, would undo what a worker has written
+        since: fence, budgets, even the end of the operation (INV-07, INV-13).
+
+        Raises:
+            TypeError: ``update_fields`` names a column that only the store writes.
+        """
+        if not self._state.adding:
+            wanted = _CALLERS if kwargs.get("update_fields") is None else set(kwargs["update_fields"])
+            if wanted - _CALLERS:
+                raise TypeError(f"Only jobtrack writes {', '.join(sorted(wanted - _CALLERS))} of an operation.")
+            kwargs["update_fields"] = wanted
+        super().save(*args, **kwargs)
 
     def to_core(self) -> core.Operation:
         """The row as a frozen record."""

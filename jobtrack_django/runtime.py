@@ -5,6 +5,9 @@ from __future__ import annotations
 import random
 import secrets
 import time
+from difflib import get_close_matches
+from importlib import import_module
+from inspect import iscoroutinefunction, isgeneratorfunction
 from typing import Any
 
 from django.conf import settings as django_settings
@@ -12,6 +15,7 @@ from django.utils.module_loading import import_string
 
 from jobtrack.catalog import Catalog, shipped_paths
 from jobtrack.core import operation as core
+from jobtrack.errors import ConfigurationError
 from jobtrack.ports import Delivery, Runtime
 from jobtrack.transports import CredentialResolver, EgressPolicy, HttpxTransport
 from jobtrack.worker import wiring
@@ -36,7 +40,7 @@ def build_runtime() -> Runtime:
         tables=catalog(),
         draw=random.random,
         elapsed=time.monotonic,
-        listener=SignalListener(),
+        listener=SignalListener(settings.database),
         token=lambda: secrets.token_hex(16),
         run_handler=run_handler,
         timing=settings.timing,
@@ -77,7 +81,26 @@ def run_handler(delivery: Delivery, operation: core.Operation) -> None:
     if handler is None or hasattr(handler, "apply_async"):
         wiring.run_task_inline(getattr(handler, "name", delivery.handler), operation.id)
         return
+    if iscoroutinefunction(handler) or isgeneratorfunction(handler):
+        raise ConfigurationError(f"{delivery.handler!r} is no plain function: calling it would do nothing.")
     handler(models.Operation.objects.using(conf.settings().database).get(pk=operation.id))
+
+
+def misspelled(path: str) -> str:
+    """What is wrong with the name of a follow-up, in a sentence; "" if it may be right.
+
+    A module that this process cannot import may well be there in a worker, so only a name that is missing from a
+    module, and that no Celery task has, is certainly wrong.
+    """
+    module_name, _, name = path.rpartition(".")
+    try:
+        module = import_module(module_name) if module_name else None
+    except ImportError:
+        return ""
+    if module is None or hasattr(module, name) or wiring.knows_task(path):
+        return ""
+    near = get_close_matches(name, dir(module), n=1)
+    return f"{module_name!r} has no {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
 
 
 def _callable(path: str) -> Any:

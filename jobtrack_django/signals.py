@@ -6,6 +6,7 @@ must happen belongs in a follow-up handler (``on_success``), which is delivered 
 
 from __future__ import annotations
 
+from django.db import transaction
 from django.dispatch import Signal
 
 from jobtrack.core.escalation import Question, Resolution
@@ -22,18 +23,30 @@ escalation_resolved = Signal()
 
 
 class SignalListener:
-    """Implements ``jobtrack.ports.Listener``."""
+    """Implements ``jobtrack.ports.Listener``.
+
+    Args:
+        using: alias of the database whose commit is waited for if the caller has a transaction open; None: none is.
+    """
+
+    def __init__(self, using: str | None = None) -> None:
+        self._using = using
 
     def finished(self, operation: Operation) -> None:
-        _send(operation_finished, operation=operation)
+        self._send(operation_finished, operation=operation)
 
     def escalated(self, operation: Operation, questions: tuple[Question, ...]) -> None:
-        _send(escalation_opened, operation=operation, questions=questions)
+        self._send(escalation_opened, operation=operation, questions=questions)
 
     def resolved(self, operation: Operation, resolution: Resolution) -> None:
-        _send(escalation_resolved, operation=operation, resolution=resolution)
+        self._send(escalation_resolved, operation=operation, resolution=resolution)
 
+    def _send(self, signal: Signal, **arguments: object) -> None:
+        def tell() -> None:
+            # Django logs each receiver's error itself, with the traceback.
+            signal.send_robust(Operation, **arguments)
 
-def _send(signal: Signal, **arguments: object) -> None:
-    # Django logs each receiver's error itself, with the traceback.
-    signal.send_robust(Operation, **arguments)
+        if self._using is None:
+            tell()
+        else:
+            transaction.on_commit(tell, using=self._using, robust=True)

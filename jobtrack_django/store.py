@@ -73,8 +73,10 @@ class DjangoStore(Decisions, Outbox):
                 Operation(**columns).save(using=self.using, force_insert=True)
                 self._append(link)
         except IntegrityError:
-            # Somebody else was first with this id; a locking read sees their row under every isolation level.
-            row = self._operations().select_for_update().filter(pk=operation.id).first()
+            # Somebody else was first with this id. A plain read sees their row and takes no lock: on MySQL each loser
+            # shares a lock on the row, and two that ask for more deadlock (INV-20). A snapshot needs the locking read.
+            row = self._operations().filter(pk=operation.id).first()
+            row = row or self._operations().select_for_update().filter(pk=operation.id).first()
             if row is None:
                 raise
             return core_of(row)
@@ -112,6 +114,9 @@ class DjangoStore(Decisions, Outbox):
     def hold(self, ids: Sequence[str], *, until: datetime) -> None:
         due = self._operations().filter(unleased(), pk__in=ids, state=OperationState.RUNNING)
         due.filter(wake_at__lte=DatabaseNow()).update(wake_at=until, wake_until=None)
+
+    def unmark(self, ids: Sequence[str]) -> None:
+        self._operations().filter(pk__in=ids, wake_until__isnull=False).update(wake_until=None)
 
     # --- commits --------------------------------------------------------------------------------
 

@@ -15,18 +15,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from jobtrack.core import operation as core
 from jobtrack.core.escalation import Option, Resolution
 from jobtrack.flow.resolve import resolve
-from jobtrack.ports import Runtime
+from jobtrack.ports import Delivery, Runtime
 from jobtrack.testing import FakeProvider, NoScheduler, VirtualClock, answer, no_answer, run_due
 from jobtrack.testing.clock import START
 from jobtrack.worker import wiring
 from jobtrack_django.fields import DatabaseNow
 from jobtrack_django.models import Operation
-from jobtrack_django.runtime import build_runtime
+from jobtrack_django.runtime import build_runtime, run_handler
+from jobtrack_django.signals import SignalListener
 
 __all__ = ["Rehearsal", "answer", "no_answer", "rehearsal"]
 
@@ -38,19 +40,25 @@ class Rehearsal:
     clock: VirtualClock  # plays the database's clock as well
     provider: FakeProvider  # ``script()`` says what it answers; ``log`` is what it was asked
     runtime: Runtime
+    failures: list[BaseException] = field(default_factory=list)  # what follow-ups have raised
 
-    def run_due(self, *, until: datetime | timedelta | None = None) -> int:
+    def run_due(self, *, until: datetime | timedelta | None = None, raise_failures: bool = True) -> int:
         """Look at everything that falls due and run follow-ups, until nothing is left or ``until`` is reached.
 
         Args:
             until: an instant, or how long from now; None: to the end.
+            raise_failures: raise what a follow-up raised. False: only keep it in ``failures``, as a worker goes on.
 
         Returns:
             How many looks were made.
         """
         if isinstance(until, timedelta):
             until = self.clock() + until
-        return run_due(self.runtime, self.clock, until=until)
+        earlier = len(self.failures)
+        looks = run_due(self.runtime, self.clock, until=until)
+        if raise_failures and self.failures[earlier:]:
+            raise self.failures[earlier]
+        return looks
 
     def decide(
         self, operation: Operation, option: Option | str, *, actor: str = "tester", reason: str = "test"
@@ -79,12 +87,27 @@ def rehearsal(start: datetime = START) -> Iterator[Rehearsal]:
     """
     clock = VirtualClock(start)
     provider = FakeProvider(clock)
+    failures: list[BaseException] = []
+
+    def run_and_remember(delivery: Delivery, operation: core.Operation) -> None:
+        try:
+            run_handler(delivery, operation)
+        except BaseException as error:
+            failures.append(error)
+            raise
+
     runtime = replace(
-        build_runtime(), transport=provider, scheduler=NoScheduler(), elapsed=clock.elapsed, draw=lambda: 0.5
+        build_runtime(),
+        transport=provider,
+        scheduler=NoScheduler(),
+        elapsed=clock.elapsed,
+        draw=lambda: 0.5,
+        run_handler=run_and_remember,
+        listener=SignalListener(),  # a test's own transaction never commits
     )
     DatabaseNow.virtual = clock
     try:
         with wiring.use_runtime(runtime):
-            yield Rehearsal(clock=clock, provider=provider, runtime=runtime)
+            yield Rehearsal(clock=clock, provider=provider, runtime=runtime, failures=failures)
     finally:
         DatabaseNow.virtual = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -28,7 +28,7 @@ def table_files(paths: Iterable[str | Path]) -> list[Path]:
     """The files that may hold tables: files as given, and ``*.yaml`` of directories (not of their subdirectories)."""
     found: dict[Path, None] = {}
     for path in map(Path, paths):
-        found.update(dict.fromkeys(sorted(path.glob("*.yaml")) if path.is_dir() else [path]))
+        found.update(dict.fromkeys(sorted(path.glob("*.yaml")) if _is(Path.is_dir, path) else [path]))
     return list(found)
 
 
@@ -49,7 +49,7 @@ def _same_ids(checked: list[tuple[Path, Checked]]) -> Iterator[Finding]:
 
 
 def _other_endings(paths: list[str | Path]) -> Iterator[Finding]:
-    for directory in filter(Path.is_dir, map(Path, paths)):
+    for directory in (path for path in map(Path, paths) if _is(Path.is_dir, path)):
         for path in sorted(directory.glob("*.yml")):
             yield _about_file(path, "file_name", f"The file is not read; rename it to {path.stem}.yaml.")
 
@@ -108,7 +108,7 @@ class Catalog:
 
     def ids(self) -> list[str]:
         """Names of all tables, usable or not, sorted."""
-        return sorted({path.stem for path in table_files([*self._paths, *self._base]) if path.is_file()})
+        return sorted({path.stem for path in table_files([*self._paths, *self._base]) if _is(Path.is_file, path)})
 
     def findings(self) -> list[Finding]:
         """Everything that is wrong with the tables of this catalog."""
@@ -129,8 +129,16 @@ class Catalog:
 
 
 def _named(paths: Iterable[Path], name: str) -> list[Path]:
-    places = dict.fromkeys(path / name if path.is_dir() else path for path in paths)
-    return [path for path in places if path.name == name and path.is_file()]
+    places = dict.fromkeys(path / name if _is(Path.is_dir, path) else path for path in paths)
+    return [path for path in places if path.name == name and _is(Path.is_file, path)]
+
+
+def _is(kind: Callable[[Path], bool], path: Path) -> bool:
+    """False also where this process may not look: one unreadable place never hides the other tables."""
+    try:
+        return kind(path)
+    except OSError:
+        return False
 
 
 def _stamp(path: Path) -> _Stamp:

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from jobtrack.catalog.findings import Mark, Path, Report
 from jobtrack.catalog.nodes import Node
-from jobtrack.core.backoff import first_delay, local_delay
-from jobtrack.core.table import BudgetSpec, HintUnit, Polling, ProviderTable
+from jobtrack.core.schedule import duration, plan
+from jobtrack.core.table import HintUnit, ProviderTable
 
 LONGEST_REQUEST = timedelta(minutes=2)
 """A lease is at least as long as a request: a longer one would keep a dead worker's operation for minutes."""
@@ -85,24 +85,24 @@ def _order(checks: _Checks, table: ProviderTable) -> None:
     for path, length, other, bound in rows:
         if length > bound:
             checks.error(
-                path, "too_long", f"{'.'.join(map(str, path))} is longer than {other}; write at most {_text(bound)}."
+                path, "too_long", f"{'.'.join(map(str, path))} is longer than {other}; write at most {duration(bound)}."
             )
     if polling.first >= deadline:
         checks.error(
             ("polling", "first"),
             "no_look",
-            f"The first look comes after the deadline; write first: below {_text(deadline)} or raise budget.deadline.",
+            f"The first look comes after the deadline; write first: below {duration(deadline)} or raise budget.deadline.",
         )
     stall, window = table.status.stall_after, table.status.not_found.window
     if stall is not None and stall >= deadline:
         checks.warn(
             ("status", "stall_after"),
             "never",
-            f"The deadline ({_text(deadline)}) comes first; write less or remove it.",
+            f"The deadline ({duration(deadline)}) comes first; write less or remove it.",
         )
     if window >= deadline:
         checks.warn(
-            ("status", "not_found", "for"), "never", f"The deadline ({_text(deadline)}) comes first; write less."
+            ("status", "not_found", "for"), "never", f"The deadline ({duration(deadline)}) comes first; write less."
         )
 
 
@@ -113,27 +113,17 @@ def _coverage(checks: _Checks, table: ProviderTable) -> None:
     """
     budget, polling = table.budget, table.polling
     written = checks.written(("polling",)) or checks.written(("budget",))
-    shortest, longest = _reach(polling, budget, draw=0.0), _reach(polling, budget, draw=1.0)
+    shortest, longest = (plan(polling, budget, draw).reach for draw in (0.0, 1.0))
     if polling.first < budget.deadline and (shortest if written else longest) < budget.deadline:
-        reach = f"{_text(shortest)} with the shortest waits" + (
-            f" and {_text(longest)} with the longest" if longest < budget.deadline else ""
+        reach = f"{duration(shortest)} with the shortest waits" + (
+            f" and {duration(longest)} with the longest" if longest < budget.deadline else ""
         )
         checks.warn(
             ("budget", "status_requests"),
             "too_few_requests",
-            f"{budget.status_requests} requests last {reach}, the deadline is {_text(budget.deadline)}; "
+            f"{budget.status_requests} requests last {reach}, the deadline is {duration(budget.deadline)}; "
             "write more status_requests, a longer polling.cap or an earlier deadline.",
         )
-
-
-def _reach(polling: Polling, budget: BudgetSpec, *, draw: float) -> timedelta:
-    """When a request would be wanted that the budget does not hold; the deadline if that comes first."""
-    at = first_delay(polling, draw)
-    for answered in range(budget.status_requests):
-        if at >= budget.deadline:
-            return budget.deadline
-        at += local_delay(polling, answered, draw)
-    return at
 
 
 def _hints(checks: _Checks, table: ProviderTable) -> None:
@@ -142,13 +132,3 @@ def _hints(checks: _Checks, table: ProviderTable) -> None:
         if hint.unit is HintUnit.SECONDS and name.endswith(("_ms", "millis", "milliseconds")):
             path: Path = ("status", "hints", index, "unit")
             checks.warn(path, "unit", f"{hint.at.source} looks like milliseconds; write unit: milliseconds if it is.")
-
-
-def _text(length: timedelta) -> str:
-    """A duration in whole units, the two largest at most: ``1h 35m``."""
-    rest, parts = round(length / timedelta(milliseconds=1)), list[str]()
-    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
-        count, rest = divmod(rest, size)
-        if count and len(parts) < 2:
-            parts.append(f"{count}{unit}")
-    return " ".join(parts)

@@ -54,7 +54,8 @@ def check_file(path: Path) -> Checked:
     """Read the table in a file; see :func:`check_text`. The file is named after the table: ``<id>.yaml``."""
     report = Report(file=str(path))
     try:
-        content = path.read_bytes()[: MAX_BYTES + 1]
+        with path.open("rb") as file:  # a device or a huge file is never read to its end
+            content = file.read(MAX_BYTES + 1)
         text = content.decode("utf-8") if len(content) <= MAX_BYTES else content.decode("latin-1")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import click
 
+from jobtrack import __version__
 from jobtrack.cli import screen
 from jobtrack.cli.check import check
 from jobtrack.cli.diagram import diagram
@@ -29,10 +31,14 @@ class _Group(click.Group):
             ctx.exit(screen.FINDINGS)
         except JobtrackError as error:
             raise click.UsageError(screen.plain_lines(error.message)) from error
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise  # the reader has seen enough; click ends quietly
+            raise click.UsageError(screen.plain(f"{(error.strerror or 'unknown trouble').capitalize()}.")) from error
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="jobtrack", prog_name="jobtrack", message="%(prog)s %(version)s")
+@click.version_option(__version__, prog_name="jobtrack", message="%(prog)s %(version)s")
 def main() -> None:
     """Read, check and try out provider tables; verify an audit export.
 

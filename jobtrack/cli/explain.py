@@ -20,6 +20,7 @@ from jobtrack.core.locate import Answer, Found, read
 from jobtrack.core.observation import Guidance, Observation
 from jobtrack.core.observe import observe
 from jobtrack.core.reply import Answered, Reply
+from jobtrack.core.schedule import duration
 from jobtrack.core.table import ProviderTable
 from jobtrack.errors import UsageError
 from jobtrack.testing.replies import load_reply
@@ -177,7 +178,7 @@ def _painted(seen: Observation) -> str:
 def _guidance_text(guidance: Guidance | None) -> str:
     if guidance is None:
         return ""
-    meaning = f"not valid: {guidance.problem}" if guidance.wait is None else screen.duration(guidance.wait)
+    meaning = f"not valid: {guidance.problem}" if guidance.wait is None else duration(guidance.wait)
     return screen.plain(f"{guidance.source.value} {guidance.raw!r}: {meaning}")
 
 
@@ -196,6 +197,6 @@ def _next_text(explained: Explained) -> str:
     decided = _decision(explained)
     if decided["do"] != "wait":
         return "none"
-    soonest, latest = (screen.duration(timedelta(seconds=each)) for each in decided["delay_s"])
+    soonest, latest = (duration(timedelta(seconds=each)) for each in decided["delay_s"])
     span = soonest if soonest == latest else f"{soonest} to {latest}"
     return f"in {span}  {screen.faint(decided['source'])}"

@@ -11,6 +11,7 @@ import click
 from jobtrack.catalog import load_file
 from jobtrack.cli import screen
 from jobtrack.cli.tables import find_table, tables_option
+from jobtrack.core.schedule import duration
 from jobtrack.core.table import ProviderTable
 from jobtrack.testing.replay import Case, Report, Step, load_cases, run_case
 
@@ -103,7 +104,7 @@ def _show_steps(report: Report) -> None:
 def _row(step: Step) -> list[str]:
     delay = "" if step.delay_s is None else f"{step.delay_s:g} s"
     cells = [step.reply or "-", step.observation or "-", step.label, step.decision, delay, step.source or ""]
-    return ["  " + screen.duration(step.at), *map(screen.plain, cells)]
+    return ["  " + duration(step.at), *map(screen.plain, cells)]
 
 
 def _show_differences(report: Report) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +9,7 @@ import click
 
 from jobtrack.cli import screen
 from jobtrack.cli.tables import find_table, tables_option
-from jobtrack.core.backoff import first_delay, local_delay
+from jobtrack.core.schedule import Plan, duration, plan
 from jobtrack.core.table import ProviderTable
 
 DRAWS = {"earliest": 0.0, "mean": 0.5, "latest": 1.0}
@@ -19,24 +17,6 @@ DRAWS = {"earliest": 0.0, "mean": 0.5, "latest": 1.0}
 
 _EDGE = 12
 """Looks shown at each end of a long schedule."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """One schedule without guidance: offsets of the looks from the start."""
-
-    looks: tuple[timedelta, ...]  # ascending; all before the deadline, at most the request budget
-    covered: bool  # the budget lasts to the deadline; False: looking ends early
-
-
-def plan(table: ProviderTable, draw: float) -> Plan:
-    """The looks of a job that stays pending and never says when to ask again."""
-    at = first_delay(table.polling, draw)
-    looks: list[timedelta] = []
-    while at < table.budget.deadline and len(looks) < table.budget.status_requests:
-        looks.append(at)
-        at += local_delay(table.polling, len(looks) - 1, draw)
-    return Plan(looks=tuple(looks), covered=at >= table.budget.deadline)
 
 
 @click.command(short_help="Show when a table looks at a job.")
@@ -50,7 +30,7 @@ def schedule(ctx: click.Context, table: str, folders: tuple[Path, ...], *, as_js
     Exit code 1 if the request budget does not last to the deadline with mean jitter.
     """
     found = find_table(table, folders)
-    plans = {name: plan(found, draw) for name, draw in DRAWS.items()}
+    plans = {name: plan(found.polling, found.budget, draw) for name, draw in DRAWS.items()}
     if as_json:
         screen.show_json(_document(found, plans))
     else:
@@ -64,7 +44,11 @@ def _document(table: ProviderTable, plans: dict[str, Plan]) -> dict[str, Any]:
         "deadline_s": table.budget.deadline.total_seconds(),
         "status_requests": table.budget.status_requests,
         "schedules": {
-            name: {"covered": each.covered, "looks_s": [round(look.total_seconds(), 3) for look in each.looks]}
+            name: {
+                "covered": each.covered,
+                "reach_s": round(each.reach.total_seconds(), 3),
+                "looks_s": [round(look.total_seconds(), 3) for look in each.looks],
+            }
             for name, each in plans.items()
         },
     }
@@ -75,12 +59,12 @@ def _show(table: ProviderTable, plans: dict[str, Plan]) -> None:
     click.echo(screen.title(table.id) + "  a job that stays pending, without a word about when to ask again\n")
     screen.fields(
         [
-            ("first look", f"after {screen.duration(polling.first)}"),
+            ("first look", f"after {duration(polling.first)}"),
             (
                 "then",
-                f"{screen.duration(polling.base)}, times {polling.factor:g}, up to {screen.duration(polling.cap)}",
+                f"{duration(polling.base)}, times {polling.factor:g}, up to {duration(polling.cap)}",
             ),
-            ("deadline", screen.duration(budget.deadline)),
+            ("deadline", duration(budget.deadline)),
             ("requests", str(budget.status_requests)),
         ]
     )
@@ -101,15 +85,14 @@ def _rows(plans: dict[str, Plan]) -> list[list[str]]:
 
 
 def _look(each: Plan, number: int) -> str:
-    return screen.duration(each.looks[number]) if number < len(each.looks) else "-"
+    return duration(each.looks[number]) if number < len(each.looks) else "-"
 
 
 def _verdict(table: ProviderTable, name: str, each: Plan) -> str:
     left = table.budget.status_requests - len(each.looks)
     if each.covered:
         return screen.good(f"lasts to the deadline, {screen.count(left, 'request')} left")
-    end = screen.duration(each.looks[-1]) if each.looks else "the start"
-    ends = f"the budget ends after {end}, before the deadline"
+    ends = f"the requests last {duration(each.reach)}, not to the deadline"
     if name == "earliest":
         return screen.warn(f"{ends}, if every draw were the least one")
     return screen.bad(f"{ends}: allow more requests or longer delays")

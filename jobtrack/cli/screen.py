@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
 
 import click
 
@@ -70,21 +69,6 @@ def grid(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: frozens
 def _pad(cell: str, width: int, *, right: bool) -> str:
     space = " " * (width - len(click.unstyle(cell)))
     return space + cell if right else cell + space
-
-
-def duration(value: timedelta) -> str:
-    """A duration for people: ``950 ms``, ``2.5 s``, ``3 min 20 s``, ``2 h 5 min``, ``7 d``."""
-    seconds = value.total_seconds()
-    if seconds < 1:
-        return f"{seconds * 1000:.0f} ms" if seconds else "0 s"
-    if seconds < 60:
-        return f"{seconds:.1f}".removesuffix(".0") + " s"
-    whole = round(seconds)
-    for size, unit, smaller, name in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            rest = whole % size // smaller
-            return f"{whole // size} {unit}" + (f" {rest} {name}" if rest else "")
-    return f"{whole} s"
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

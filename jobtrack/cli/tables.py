@@ -19,6 +19,8 @@ tables_option = click.option(
     help="Look up ids in this file or folder too (repeatable).",
 )
 
+_ELSEWHERE = "To use a table of your own, give its file, or say where it is with --tables PATH."
+
 
 def find_table(name: str, folders: tuple[Path, ...]) -> ProviderTable:
     """A table by its file or id.
@@ -33,7 +35,9 @@ def find_table(name: str, folders: tuple[Path, ...]) -> ProviderTable:
             raise TableMissing(f"There is no file {name!r}.", table=name)
         return catalog.load_file(path)
     known = catalog.Catalog(folders, base=catalog.shipped_paths())
-    near = difflib.get_close_matches(name, known.ids(), n=1)
-    if near and near[0] != name:
-        raise TableMissing(f"There is no table {name!r}. Did you mean {near[0]!r}?", table=name)
+    ids = known.ids()
+    if name not in ids:
+        near = difflib.get_close_matches(name, ids, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Known tables: {', '.join(ids) or 'none'}. {_ELSEWHERE}"
+        raise TableMissing(f"There is no provider table {name!r}. {hint}", table=name)
     return known.require(name)

@@ -32,7 +32,9 @@ def canonical(value: object) -> str:
 
 
 def _framed(*parts: str) -> bytes:
-    return b"".join(b"%d:%s" % (len(raw), raw) for raw in (part.encode() for part in parts))
+    # An export is hostile text: a lone surrogate has bytes too, and they are those of no other text.
+    encoded = (part.encode("utf-8", "surrogatepass") for part in parts)
+    return b"".join(b"%d:%s" % (len(raw), raw) for raw in encoded)
 
 
 def seal(previous: str, operation_id: str, seq: int, text: str) -> str:
@@ -69,6 +71,14 @@ def closing_line(heads: Heads, *, at: str, key: bytes | None = None) -> str:
 def _signature(body: Mapping[str, Any], key: bytes) -> str:
     unsigned = {name: value for name, value in body.items() if name != "signature"}
     return hmac.new(key, canonical(unsigned).encode(), hashlib.sha256).hexdigest()
+
+
+def _signed(body: Mapping[str, Any], key: bytes) -> bool:
+    stated = str(body.get("signature", ""))
+    try:
+        return stated.isascii() and hmac.compare_digest(stated, _signature(body, key))
+    except ValueError:  # NaN or infinity: no export of ours says that
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +190,7 @@ def _check_closing(reading: _Reading, key: bytes | None) -> None:
     if body.get("format") != FORMAT:
         reading.fault(0, "", f"the closing line names another format than {FORMAT}")
         return
-    if key is not None and not hmac.compare_digest(str(body.get("signature", "")), _signature(body, key)):
+    if key is not None and not _signed(body, key):
         reading.fault(0, "", "the signature of the closing line does not fit the key")
     stated = heads_of(body)
     for operation_id, head in stated.items():
@@ -189,7 +199,7 @@ def _check_closing(reading: _Reading, key: bytes | None) -> None:
             reading.fault(0, operation_id, "the whole chain of this operation is missing")
         elif found != head:
             reading.fault(0, operation_id, f"the chain ends at entry {found[0]}, the closing line says {head[0]}")
-    for operation_id in reading.heads.keys() - stated.keys():
+    for operation_id in sorted(reading.heads.keys() - stated.keys()):
         reading.fault(0, operation_id, "the closing line does not know this operation")
 
 

@@ -152,8 +152,8 @@ def _over(table: ProviderTable, operation: Operation, observation: Observation, 
         detail = f"{spent.transport_failures} requests failed; the last one: {observation.detail}"
         return _stop(Reason.TRANSPORT_FAILURES_EXHAUSTED, detail)
     if observation.kind is Kind.PENDING:
-        return _slow(table, operation, observation, now) or _exhausted(operation, now)
-    return _exhausted(operation, now)
+        return _slow(table, operation, observation, now) or _exhausted(operation, now, observation.label)
+    return _exhausted(operation, now, observation.label)
 
 
 def _slow(table: ProviderTable, operation: Operation, observation: Observation, now: datetime) -> Stop | None:
@@ -171,11 +171,14 @@ def _slow(table: ProviderTable, operation: Operation, observation: Observation, 
     return None
 
 
-def _exhausted(operation: Operation, now: datetime) -> Stop | None:
-    """The observer's own limits: they end the observation, never the job (R-FACT-2)."""
+def _exhausted(operation: Operation, now: datetime, label: str = "") -> Stop | None:
+    """The observer's own limits: they end the observation, never the job (R-FACT-2).
+
+    ``label`` is the state that this very answer named; "" if it named none.
+    """
     if operation.last_look and now < operation.last_instant:
         return None
-    said = operation.provider_state or "nothing yet"
+    said = label or operation.provider_state or "nothing yet"
     if now >= operation.budget.deadline:
         return _stop(
             Reason.DEADLINE_EXCEEDED,

@@ -117,7 +117,7 @@ def outcome(
         "error": operation.error or None,
         "needs_decision": [reason.value for reason in reasons],
         "next_look_at": _instant(wake),
-        "next_look_because": operation.delay_source or None,
+        "next_look_because": None if wake is None else operation.delay_source or None,
         "retry_after_s": None if wake is None else max(1, int((wake - now).total_seconds()) + 1),
         "retry_allowed": False,  # only a table with `submit` can allow a machine to submit again
         "reconcile": _reconcile(operation, table),

@@ -51,7 +51,7 @@ def check_job_id(job_id: str) -> None:
 def check_params(table: ProviderTable, params: Mapping[str, object]) -> None:
     """Raises UsageError unless exactly the table's parameters are given and each fits its pattern."""
     missing = sorted(table.params.keys() - params.keys())
-    unknown = sorted(params.keys() - table.params.keys())
+    unknown = sorted(params.keys() - table.params.keys(), key=str)
     if missing:
         raise UsageError(f"table {table.id} needs the parameter {missing[0]!r}", parameters=missing)
     if unknown:

@@ -16,6 +16,9 @@ from jobtrack.core.text import MASK, storable
 MAX_KEPT_BYTES = 16 * 1024
 """Most bytes of all kept values together, as compact UTF-8 JSON."""
 
+MAX_KEPT_DEPTH = 20
+"""Most levels of a kept value: MariaDB takes JSON of at most 31, this one included (INV-12, INV-42)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
@@ -111,11 +114,25 @@ def _keep(spec: ResultSpec, answer: Answer) -> Result:
             return Result(kind=Kind.INVALID_RESPONSE, detail=seen.problem)
         if isinstance(seen, Found) and _repeats(seen.value):
             return Result(kind=Kind.INVALID_RESPONSE, detail=f"a member inside {locator.source} appears more than once")
+        if isinstance(seen, Found) and _deeper(seen.value, MAX_KEPT_DEPTH):
+            detail = f"what is to be kept from {locator.source} is nested more than {MAX_KEPT_DEPTH} levels"
+            return Result(kind=Kind.INVALID_RESULT, detail=detail)
         kept[name] = None if isinstance(seen, Gap) else _storable(seen.value, spec.secret)
     size = len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode())
     if size > MAX_KEPT_BYTES:
         return Result(kind=Kind.INVALID_RESULT, detail=f"what is to be kept has {size} bytes, over {MAX_KEPT_BYTES}")
     return Result(kept=kept)
+
+
+def _deeper(value: object, levels: int) -> bool:
+    """True if lists and objects are nested in each other more often than ``levels``."""
+    match value:
+        case dict():
+            return levels == 0 or any(_deeper(item, levels - 1) for item in value.values())
+        case list():
+            return levels == 0 or any(_deeper(item, levels - 1) for item in value)
+        case _:
+            return False
 
 
 def _repeats(value: object) -> bool:

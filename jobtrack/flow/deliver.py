@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
+from traceback import format_tb
 
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.operation import Operation
@@ -21,6 +22,7 @@ def deliver(runtime: Runtime, delivery_ids: Sequence[str]) -> int:
     """Run each follow-up under its delivery lease and close its row when the handler returns.
 
     A handler that raises never changes the operation: it is tried again with growing pauses, then a person is asked.
+    A handler that takes its process with it is counted too: it is not started once more than the attempts allow.
 
     Returns:
         How many handlers returned.
@@ -32,18 +34,30 @@ def deliver(runtime: Runtime, delivery_ids: Sequence[str]) -> int:
         if delivery is None:
             continue
         (operation,) = runtime.store.get([delivery.operation_id])
+        if delivery.attempts > runtime.timing.delivery_attempts:
+            _failed(runtime, delivery, operation, owner, "the handler never came back; its process ended or hung")
+            continue
         try:
             runtime.run_handler(delivery, operation)
-        except Exception as error:  # noqa: BLE001 - whatever a user's handler raises is a failed attempt, not our end
-            _failed(runtime, delivery, operation, owner, error)
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's handler raises is a failed attempt, not our end
+            # Where it happened helps its author; the lines of a traceback hold code, never values.
+            logger.warning("follow-up %s raised in:\n%s", delivery.id, "".join(format_tb(error.__traceback__)))
+            _failed(runtime, delivery, operation, owner, _said(error))
         else:
             done += runtime.store.close_delivery(delivery, owner=owner)
     return done
 
 
-def _failed(runtime: Runtime, delivery: Delivery, operation: Operation, owner: str, error: Exception) -> None:
-    said = clean(redact(f"{type(error).__name__}: {error}"), limit=500)
-    logger.warning("follow-up %s failed on attempt %d: %s", delivery.id, delivery.attempts, type(error).__name__)
+def _said(error: BaseException) -> str:
+    name = type(error).__name__
+    try:
+        return clean(redact(f"{name}: {error}"), limit=500)
+    except Exception:  # noqa: BLE001 - an error of a user's own may not even be printable
+        return name
+
+
+def _failed(runtime: Runtime, delivery: Delivery, operation: Operation, owner: str, said: str) -> None:
+    logger.warning("follow-up %s (%s) failed on attempt %d: %s", delivery.id, delivery.handler, delivery.attempts, said)
     again = min(_CAP, _BASE * 2 ** min(delivery.attempts - 1, 20))
     question = None
     if delivery.attempts >= runtime.timing.delivery_attempts:

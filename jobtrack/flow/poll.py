@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import chain
 
 from jobtrack.core import gate as gates
 from jobtrack.core.decide import Stop, Wait, charge, decide, decide_unsent
@@ -219,11 +220,18 @@ def _send(runtime: Runtime, turns: Sequence[_Turn]) -> list[Looked]:
             waiting[request.operation_id, request.fence] = turn
             requests.append((request, turn.table))
     # Sending comes first: nothing may take time between a claim and its request (INV-14).
-    looked = [
-        _conclude(runtime, waiting.pop((request.operation_id, request.fence)), reply)
-        for request, reply in _replies(runtime, requests)
-    ]
-    looked += [_conclude(runtime, turn, reply) for turn, reply in unsent]
+    answered = (
+        (waiting.pop((request.operation_id, request.fence)), reply) for request, reply in _replies(runtime, requests)
+    )
+    looked: list[Looked] = []
+    failed: list[Exception] = []
+    for turn, reply in chain(answered, unsent):
+        try:
+            looked.append(_conclude(runtime, turn, reply))
+        except Exception as error:  # noqa: BLE001 - an answer that cannot be stored must not cost the others theirs
+            failed.append(error)
+    if failed:
+        raise failed[0]
     return looked
 
 
@@ -317,6 +325,10 @@ def _held_long(observation: Observation, gate: GateState, table: ProviderTable) 
     return (Question(reason=Reason.GUIDANCE_TOO_LONG, detail=detail),)
 
 
+_NAMES_A_STATE = frozenset({Kind.UNKNOWN_STATE, Kind.INVALID_RESULT})
+"""Answers that name a state although nothing can be concluded from it."""
+
+
 def _seen(operation: Operation, observation: Observation, table: ProviderTable, now: datetime) -> Operation:
     """The row with what this answer showed; a failed look never erases an earlier fact (R-FACT-3)."""
     seen = replace(
@@ -327,7 +339,7 @@ def _seen(operation: Operation, observation: Observation, table: ProviderTable, 
         missing_since=None,
         error=observation.error or operation.error,
     )
-    if not observation.readable and observation.kind is not Kind.UNKNOWN_STATE:
+    if not observation.readable and not (observation.kind in _NAMES_A_STATE and observation.label):
         return seen
     changed = observation.label != operation.provider_state
     return replace(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -13,6 +14,8 @@ from jobtrack.core.operation import Operation, OperationState
 from jobtrack.core.table import ProviderTable
 from jobtrack.flow import story
 from jobtrack.ports import Commit, Committed, Followup, Runtime
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,7 @@ def settle(
     commit = Commit(operation=wanted, entry=entry, questions=asked, followups=_followups(wanted, decision), table=table)
     (committed,) = runtime.store.commit([commit])
     if committed is Committed.DONE:
-        _tell(runtime, wanted, asked, decision, now)
+        _tell(runtime, commit, now)
     elif wanted.terminal:
         _tell_contradiction(runtime, wanted)
     return Looked(operation=wanted, decision=decision, committed=committed, sent=sent)
@@ -106,16 +109,27 @@ def _followups(operation: Operation, decision: Decision) -> tuple[Followup, ...]
     return tuple(Followup(event=name, handler=handler) for name, handler in named if handler)
 
 
-def _tell(
-    runtime: Runtime, operation: Operation, asked: tuple[Question, ...], decision: Decision, now: datetime
-) -> None:
-    """After the commit: hints and signals. All of them may be lost without harm."""
-    if isinstance(decision, Wait) and operation.wake_until is not None:
-        runtime.scheduler.wake(operation.id, fence=operation.fence, delay=max(decision.at - now, timedelta(0)))
-    if asked:
-        runtime.listener.escalated(operation, asked)
-    if isinstance(decision, Conclude):
+def _tell(runtime: Runtime, commit: Commit, now: datetime) -> None:
+    """After the commit: hints, signals and a line in the log. All of them may be lost without harm."""
+    operation = commit.operation
+    if operation.wake_until is not None:
+        wake(runtime, operation, now=now)
+    if commit.followups:
+        runtime.scheduler.deliver([followup.delivery_of(operation.id) for followup in commit.followups])
+    if commit.questions:
+        reasons = ", ".join(question.reason.value for question in commit.questions)
+        logger.warning("operation %s of %s asks a person: %s", operation.id, operation.provider, reasons)
+        runtime.listener.escalated(operation, commit.questions)
+    if operation.terminal:
+        logger.info("operation %s of %s ended: %s", operation.id, operation.provider, operation.state.value)
         runtime.listener.finished(operation)
+
+
+def wake(runtime: Runtime, operation: Operation, *, now: datetime) -> None:
+    """Ask for the look that the row announces. If no message goes out, the row says so: the sweeper need not wait."""
+    delay = max((operation.wake_at or now) - now, timedelta(0))
+    if not runtime.scheduler.wake(operation.id, fence=operation.fence, delay=delay):
+        runtime.store.unmark([operation.id])
 
 
 def _tell_contradiction(runtime: Runtime, late: Operation) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from jobtrack.core.backoff import first_delay
 from jobtrack.core.observation import DelaySource
@@ -13,7 +14,14 @@ from jobtrack.core.request import check_job_id, check_params, status_url, target
 from jobtrack.core.table import ProviderTable
 from jobtrack.errors import IdempotencyConflict, TableMissing, UsageError
 from jobtrack.flow import story
+from jobtrack.flow.settle import wake
 from jobtrack.ports import Runtime
+
+LONGEST = timedelta(days=3660)
+"""Longest deadline a caller may ask for: every instant that follows from it stays one that databases keep."""
+
+MOST = 1_000_000
+"""Largest budget a caller may ask for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +58,7 @@ def track(runtime: Runtime, trackings: Sequence[Tracking], *, announce: bool = T
 
     Raises:
         TableMissing: no table with that id.
-        UsageError: a job id, parameter, URL or limit that cannot be accepted.
+        UsageError: a job id, parameter, URL, instant or limit that cannot be accepted.
         IdempotencyConflict: the operation id is known with another provider, account or job (R-ID-4).
     """
     now = runtime.store.now()
@@ -64,7 +72,7 @@ def track(runtime: Runtime, trackings: Sequence[Tracking], *, announce: bool = T
         )
         entry = story.entry("track", wanted, at=now, job_id=wanted.job_id, table=story.table_mark(table))
         (found,) = runtime.store.add([wanted], entry, table)
-        _refuse_other_content(wanted, found)
+        _refuse_other_content(table, wanted, found)
         stored.append(found)
     if announce:
         for operation in stored:
@@ -75,7 +83,7 @@ def track(runtime: Runtime, trackings: Sequence[Tracking], *, announce: bool = T
 def announce_first(runtime: Runtime, operation: Operation, *, now: datetime) -> None:
     """Publish the first wake-up if it lies within the horizon; later ones are the sweeper's."""
     if operation.fence == 0 and operation.wake_at is not None and operation.wake_until is not None:
-        runtime.scheduler.wake(operation.id, fence=0, delay=max(operation.wake_at - now, timedelta(0)))
+        wake(runtime, operation, now=now)
 
 
 def begin(
@@ -84,6 +92,8 @@ def begin(
     """The first row of an operation: its address and its budgets are fixed here (authority stays as granted)."""
     check_job_id(tracking.job_id)
     check_params(table, tracking.params)
+    _refuse_naive("accepted_at", tracking.accepted_at)
+    _refuse_naive("needed_by", tracking.needed_by)
     url = tracking.status_url
     if url and not target_allowed(url, table, tracking.params):
         raise UsageError(f"The table {table.id!r} does not allow the host of this status URL.", table=table.id)
@@ -102,7 +112,7 @@ def begin(
         status_url=url,
         budget=budget,
         created_at=now,
-        accepted_at=tracking.accepted_at or now,
+        accepted_at=min(tracking.accepted_at or now, now),  # a provider's clock may run ahead of ours
         wake_at=min(wake_at, budget.deadline, budget.needed_by or wake_at),
         not_before=wake_at,
         wake_until=wake_at + grace if wake_at - now <= horizon else None,
@@ -119,16 +129,16 @@ def begin(
 
 def _budget(table: ProviderTable, tracking: Tracking, now: datetime) -> Budget:
     granted = table.budget
-    deadline = granted.deadline if tracking.deadline is None else tracking.deadline
-    if deadline <= timedelta(0):
-        raise UsageError("The deadline must lie in the future.")
+    deadline: Any = granted.deadline if tracking.deadline is None else tracking.deadline  # a caller may pass anything
+    if not isinstance(deadline, timedelta) or not timedelta(0) < deadline <= LONGEST:
+        raise UsageError(f"deadline must be a timedelta above 0 and at most {LONGEST.days} days.")
     limits = {
         name: getattr(granted, name) if getattr(tracking, name) is None else getattr(tracking, name)
         for name in ("status_requests", "transport_failures", "rate_limited")
     }
     for name, limit in limits.items():
-        if limit < 1:
-            raise UsageError(f"{name} must be at least 1, not {limit}.")
+        if type(limit) is not int or not 1 <= limit <= MOST:
+            raise UsageError(f"{name} must be a whole number from 1 to {MOST}, not {limit!r}.")
     return Budget(
         deadline=now + deadline,
         needed_by=tracking.needed_by,
@@ -137,11 +147,18 @@ def _budget(table: ProviderTable, tracking: Tracking, now: datetime) -> Budget:
     )
 
 
-def _refuse_other_content(wanted: Operation, found: Operation) -> None:
+def _refuse_naive(name: str, instant: object) -> None:
+    if instant is not None and not (isinstance(instant, datetime) and instant.utcoffset() is not None):
+        raise UsageError(f"{name} must be a datetime with a time zone.")
+
+
+def _refuse_other_content(table: ProviderTable, wanted: Operation, found: Operation) -> None:
+    """What the caller says must be the same. Parameters of the account stay as granted, whatever they are now."""
     for name in ("provider", "account", "job_id"):
         if getattr(wanted, name) != getattr(found, name):
             raise IdempotencyConflict(
                 f"Operation {wanted.id!r} is already known with another {name.replace('_', ' ')}.", field=name
             )
-    if dict(wanted.params) != dict(found.params):
+    said = [name for name, param in table.params.items() if param.source == "caller"]
+    if any(wanted.params[name] != found.params.get(name) for name in said):
         raise IdempotencyConflict(f"Operation {wanted.id!r} is already known with other parameters.", field="params")

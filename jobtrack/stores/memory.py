@@ -120,6 +120,11 @@ class MemoryStore:
                 if row.state is OperationState.RUNNING and _due(row, now):
                     self.rows[row.id] = replace(row, wake_at=until, wake_until=None)
 
+    def unmark(self, ids: Sequence[str]) -> None:
+        with self._lock:
+            for row in self.get(ids):
+                self.rows[row.id] = replace(row, wake_until=None)
+
     def due(self, *, limit: int, grace: timedelta) -> Due:
         with self._lock:
             now = self.clock()
@@ -273,7 +278,7 @@ class MemoryStore:
     def _follow(self, operation_id: str, followups: Iterable[Followup]) -> None:
         now = self.clock()
         for followup in followups:
-            key = f"{operation_id}:{followup.event}"
+            key = followup.delivery_of(operation_id)
             delivery = Delivery(
                 id=key,
                 operation_id=operation_id,

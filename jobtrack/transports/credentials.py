@@ -133,7 +133,7 @@ def _from_file(path: str) -> str:
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         reason = "is a symbolic link" if Path(path).is_symlink() else f"cannot be opened ({type(error).__name__})"
         raise CredentialError(f"file:{path} {reason}") from None
     try:

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from celery import Celery
 from celery.app import app_or_default
@@ -92,10 +93,19 @@ def run_task_inline(name: str, operation_id: str) -> None:
     Raises:
         ConfigurationError: No task with this name is registered here.
     """
+    task = _task(name)
+    if task is None:
+        raise ConfigurationError(f"{name!r} names neither a callable nor a Celery task of this process.", name=name)
+    task(operation_id)
+
+
+def knows_task(name: str) -> bool:
+    """Whether a Celery task with this name is registered in this process."""
+    return _task(name) is not None
+
+
+def _task(name: str) -> Any:
     app = app_or_default()
     if name not in app.tasks:
         app.loader.import_default_modules()  # a process that is no worker has not looked for tasks yet
-    task = app.tasks.get(name)
-    if task is None:
-        raise ConfigurationError(f"There is no Celery task {name!r} in this process.", name=name)
-    task(operation_id)
+    return app.tasks.get(name)

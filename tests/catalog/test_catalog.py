@@ -160,3 +160,16 @@ def test_findings_read_like_those_of_a_compiler(tmp_path: Path):
     path = write(tmp_path)
     assert str(check_paths([path])[0]).startswith(f"{path}:1:1: warning: No answer is shown;")
     assert str(check_paths([path])[-1]).startswith(f"{path}:9:3: warning: ")
+
+
+def test_a_place_that_cannot_be_looked_into_hides_no_other_table(tmp_path: Path):
+    """Asking for a name that is too long raises as a folder without permission does."""
+    write(tmp_path / "a", "one")
+    tables = Catalog(["x" * 5000, tmp_path / "a"], base=["y" * 5000])
+    assert (tables.require("one").id, tables.ids()) == ("one", ["one"])
+    assert [finding.code for finding in check_paths(["x" * 5000])] == ["unreadable"]
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no /dev/zero")
+def test_a_file_without_end_is_too_large():
+    assert codes(Path("/dev/zero")) == [("zero", "too_large")]

@@ -257,6 +257,18 @@ class Rig:
     def followed_up(self) -> list[str]:
         return self._followups.read_text().split()
 
+    def slowest_return(self, *, killed: float, ready: float) -> float:
+        """Seconds from ``ready`` until the last of the jobs that were running at ``killed`` was asked again."""
+        by_job: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for request in self.requests():
+            by_job[request["job"]].append(request)
+        again = [
+            next(request["at"] for request in seen if request["at"] > killed)
+            for seen in by_job.values()
+            if not any(request["done"] and request["at"] <= killed for request in seen)
+        ]
+        return max(again) - ready
+
     def check(self) -> dict[str, Any]:
         """Compare the provider's log with rows and audit (INV-01, 03, 04, 05, 21, 38); returns the dump."""
         dump: dict[str, Any] = self.drive("dump")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -11,6 +12,10 @@ from tests.chaos.rig import Rabbit, Rig, Valkey, rig_on, wait_for
 pytestmark = [pytest.mark.broker, pytest.mark.processes]
 
 MANY = 200
+RECOVERY_S = 2 + 2 + 0.4 + 2
+"""The longest wait of the table (as long as a lease here), `grace_s`, one sweep, and two seconds for a busy machine."""
+LOOK_S = 0.05
+"""What one look may cost a worker that has them all to do at once."""
 NO_WAKE_UP = "The broker took no wake-up"
 
 
@@ -20,11 +25,14 @@ def kill_flush_restart(rig: Rig, broker: Valkey | Rabbit) -> None:
     wait_for(lambda: len(rig.requests()) >= MANY // 2, within_s=30, what="half of them were asked once")
 
     first.kill()
+    killed = time.time()
     broker.lose_everything(rig.queue)
     before = rig.states()["running"]
     second = rig.ready_worker()
+    ready = time.time()
     rig.wait_until_ended(MANY, within_s=40)
 
+    assert rig.slowest_return(killed=killed, ready=ready) < RECOVERY_S + MANY * LOOK_S
     assert before > 0, "the worker was killed too late to prove anything"
     assert not second.said(NO_WAKE_UP), "it ended without the broker, which is another test"
     rig.check()
@@ -47,9 +55,11 @@ def test_a_killed_worker_is_made_up_for_by_the_sweeper_of_another(rig, valkey) -
     wait_for(lambda: valkey.call("HLEN", "unacked"), within_s=20, what="messages are parked in the worker")
     doomed.kill()
 
-    second = rig.ready_worker()
+    killed, second = time.time(), rig.ready_worker()
+    ready = time.time()
     rig.wait_until_ended(20, within_s=40)
 
+    assert rig.slowest_return(killed=killed, ready=ready) < RECOVERY_S + 20 * LOOK_S
     assert valkey.call("HLEN", "unacked") > 0, "Redis gave the messages back, so this proved nothing"
     assert not second.said(NO_WAKE_UP)
     rig.check()

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from jobtrack.cli import main, screen
 from jobtrack.core.audit import canonical, closing_line, entry_line, seal
+from jobtrack.core.schedule import duration
 
 DATA = Path(__file__).parent / "data"
 TABLE = str(DATA / "demo-job.yaml")
@@ -111,7 +112,7 @@ def test_explain_reads_the_answer_as_the_named_job() -> None:
 def test_explain_shows_an_aligned_story_for_people() -> None:
     shown = run("explain", TABLE, "-", stdin=RUNNING).stdout.splitlines()
     assert shown[0] == "demo-job  revision 3, job a"
-    assert "next look  in 2.5 s to 5 s  local_backoff" in shown
+    assert "next look  in 2.5s to 5s  local_backoff" in shown
     assert {line.index("  ") for line in shown[2:] if line.startswith("next look")} == {9}
 
 
@@ -120,11 +121,11 @@ def test_explain_shows_an_aligned_story_for_people() -> None:
     [
         (
             '{"http": 200, "headers": {"Retry-After": "soon"}, "json": {"id": "a", "status": "running"}}',
-            ["guidance   provider_retry_after 'soon': not valid:", "next look  in 2.5 s to 5 s  local_backoff"],
+            ["guidance   provider_retry_after 'soon': not valid:", "next look  in 2.5s to 5s  local_backoff"],
         ),
         (
             '{"http": 200, "headers": {"Retry-After": "120"}, "json": {"id": "a", "status": "running"}}',
-            ["guidance   provider_retry_after '120': 2 min", "next look  in 2 min to 2 min 12 s  provider_retry_after"],
+            ["guidance   provider_retry_after '120': 2m", "next look  in 2m to 2m 12s  provider_retry_after"],
         ),
         (
             '{"http": 200, "json": {"id": "a", "status": "failed", "error": {"message": "no disk"}}}',
@@ -155,18 +156,18 @@ def test_explain_reads_json_that_yaml_reads_otherwise(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"),
     [
-        (0, "0 s"),
-        (0.25, "250 ms"),
-        (1, "1 s"),
-        (59.94, "59.9 s"),
-        (60, "1 min"),
-        (3599.9, "1 h"),
-        (7500, "2 h 5 min"),
-        (90000, "1 d 1 h"),
+        (0, "0s"),
+        (0.25, "250ms"),
+        (1, "1s"),
+        (59.94, "59.9s"),
+        (60, "1m"),
+        (3599.9, "1h"),
+        (7500, "2h 5m"),
+        (90000, "1d 1h"),
     ],
 )
 def test_durations_are_told_in_two_units_at_most(seconds: float, text: str) -> None:
-    assert screen.duration(timedelta(seconds=seconds)) == text
+    assert duration(timedelta(seconds=seconds)) == text
 
 
 @pytest.mark.parametrize("text", ["\x1b[31mred\x1b[0m", "a\u202eb", "line\nbreak\rback"])
@@ -195,7 +196,21 @@ def test_schedule_says_when_the_budget_does_not_last(tmp_path: Path) -> None:
     (tmp_path / "demo-job.yaml").write_text(text.replace("status_requests: 60", "status_requests: 10"), "utf-8")
     result = run("schedule", str(tmp_path / "demo-job.yaml"))
     assert result.exit_code == 1
-    assert "the budget ends after 8 min 2 s, before the deadline" in result.stdout
+    assert "the requests last 8m 50s, not to the deadline" in result.stdout
+
+
+def test_check_and_schedule_tell_the_same_reach(tmp_path: Path) -> None:
+    text = (DATA / "demo-job.yaml").read_text(encoding="utf-8")
+    for before, after in {
+        "cap: 2m": "cap: 1m",
+        "deadline: 40m": "deadline: 1h",
+        "status_requests: 60": "status_requests: 80",
+    }.items():
+        text = text.replace(before, after)
+    table = tmp_path / "demo-job.yaml"
+    table.write_text(text, "utf-8")
+    assert "80 requests last 38m 42s with the shortest waits" in run("check", str(table)).stdout
+    assert "the requests last 38m 42s, not to the deadline" in run("schedule", str(table)).stdout
 
 
 def test_diagram_draws_every_way_out_as_mermaid() -> None:
@@ -337,7 +352,7 @@ MISTAKES = [
     (["check", "missing.yaml"], "does not exist"),
     (["check", "{empty}"], "There is no .yaml file here."),
     (["explain", "acme-exprt", "-"], "Did you mean 'acme-export'?"),
-    (["explain", "nothing-like-it", "-"], "There is no provider table nothing-like-it. Known tables:"),
+    (["explain", "nothing-like-it", "-"], "or say where it is with --tables PATH."),
     (["explain", "missing.yaml", "-"], "There is no file 'missing.yaml'."),
     (["explain", TABLE, "missing.yaml"], "cannot be read: no such file or directory"),
     (["explain", TABLE, "{empty}"], "cannot be read: is a directory"),
@@ -406,3 +421,26 @@ def test_the_page_describes_every_command_and_option(command: str) -> None:
     assert f"\n## {command}\n" in PAGE
     options = {name for option in main.commands[command].params for name in option.opts if name.startswith("--")}
     assert {option for option in options if f"`{option}" not in PAGE} - {"--verbose"} == set()
+
+
+# --- a hostile shell --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [("schedule",), ("diagram",), ("explain",)])
+def test_a_name_that_no_file_can_have_is_a_sentence(command: tuple[str, ...]) -> None:
+    rest = ("-",) if command == ("explain",) else ()
+    result = run(*command, "a" * 5000, *rest, stdin="{http: 200}")
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (2, "Error: File name too long.")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_is_a_sentence() -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "jobtrack.cli", "check"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (2, "Error: No space left on device.")
+
+
+def test_a_checkout_that_is_not_installed_has_a_version() -> None:
+    assert re.fullmatch(r"jobtrack \S+\n", run("--version").stdout)

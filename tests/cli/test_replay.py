@@ -187,7 +187,7 @@ def test_a_case_without_expectations_says_that_it_proves_nothing(tmp_path: Path)
     result = CliRunner().invoke(main, ["replay", "-v", str(case)], catch_exceptions=False)
     assert result.exit_code == 0
     assert "    nothing is expected: this case proves nothing yet" in result.stdout.splitlines()
-    assert "  9.4 s  HTTP 200  unknown_state  paused   unknown_state" in result.stdout.splitlines()
+    assert "  9.38s  HTTP 200  unknown_state  paused   unknown_state" in result.stdout.splitlines()
 
 
 def test_a_table_is_found_beside_the_case(tmp_path: Path) -> None:

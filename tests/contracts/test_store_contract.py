@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 
@@ -10,10 +11,10 @@ import pytest
 
 from jobtrack.core.escalation import Option, Question, Reason, Resolution
 from jobtrack.core.gate import OPEN, GateState, HoldReason
-from jobtrack.core.operation import Budget, OperationState, Spent
+from jobtrack.core.operation import Budget, Lease, OperationState, Spent
 from jobtrack.errors import AlreadyDecided, OperationNotFound, StaleEvidence, StoreError
 from jobtrack.ports import Commit, Committed, Followup
-from tests.contracts.conftest import FLOOR, HOUR, LEASE, TABLE, Bench
+from tests.contracts.conftest import FLOOR, HOUR, LEASE, TABLE, Bench, memory_bench
 
 S = OperationState
 SECOND = timedelta(seconds=1)
@@ -145,6 +146,11 @@ class TestClaim:
     def test_a_row_is_claimed_once(self, bench: Bench):
         bench.add()
         assert len(bench.claim()) == 1
+        assert bench.claim() == []
+
+    def test_a_leased_row_is_not_claimed_although_it_is_due(self, bench: Bench):
+        """R-OWN-2: whatever brought its next look forward."""
+        bench.add(lease=Lease(owner="somebody", until=bench.store.now() + HOUR))
         assert bench.claim() == []
 
     def test_a_lease_that_is_over_may_be_taken_and_the_fence_grows(self, bench: Bench):
@@ -372,6 +378,11 @@ class TestDue:
         bench.add("called", wake_until=bench.store.now() + HOUR)
         assert bench.store.due(limit=10, grace=self.GRACE).operations == ()
 
+    def test_a_row_whose_message_did_not_go_out_is_found_at_its_time(self, bench: Bench):
+        bench.add("called", wake_until=bench.store.now() + HOUR)
+        bench.store.unmark(["called", "nobody"])
+        assert bench.store.due(limit=10, grace=self.GRACE).operations == ("called",)
+
     def test_a_full_batch_says_that_there_is_more(self, bench: Bench):
         for name in ("a", "b", "c"):
             bench.add(name)
@@ -573,3 +584,15 @@ class TestDeliveries:
         bench.store.fail_delivery(taken, owner="other", error="boom", again_in=None, question=question)
         assert bench.outbox("op-1") == [("on_success", "")]
         assert bench.store.open_escalations("op-1") == []
+
+
+def test_fifty_threads_claim_each_row_in_memory_once():
+    """INV-13; the same on real databases is in ``tests/django/test_store.py``."""
+    bench = memory_bench()
+    ids = [f"op-{number}" for number in range(20)]
+    for operation_id in ids:
+        bench.add(operation_id)
+    with ThreadPoolExecutor(50) as threads:
+        claimed = list(threads.map(lambda number: bench.claim(*ids[:: -1 if number % 2 else 1]), range(50)))
+    assert sorted(claim.operation.id for claims in claimed for claim in claims) == sorted(ids)
+    assert {bench.row(operation_id).fence for operation_id in ids} == {1}

@@ -133,3 +133,20 @@ def test_no_two_entries_have_the_same_bytes() -> None:
 @pytest.mark.parametrize("lines", [[], ["x"], ['{"closing":{"heads":{"a":[1]}}}']])
 def test_heads_of_a_file_without_a_good_closing_line_are_empty(lines: list[str]) -> None:
     assert closing_heads(lines) == {}
+
+
+@pytest.mark.parametrize(
+    "entry", ['["\\ud800",1,"","x","y"]', '["op-9",1,"","x","\\ud800"]', '["op-9",1,"\\udfff","x","y"]']
+)
+def test_text_without_bytes_is_a_changed_entry(entry: str) -> None:
+    """A lone surrogate cannot be encoded; the verifier must not fall over it."""
+    report = verify([f'{{"entry":{entry}}}', *export()], key=KEY)
+    assert "entry 1 was changed after it was sealed" in [fault.problem for fault in report.faults]
+
+
+@pytest.mark.parametrize("change", [{"signature": "é"}, {"signature": 7}, {"signature": None}, {"at": float("nan")}])
+def test_a_closing_line_of_another_make_does_not_fit_the_key(change: dict[str, object]) -> None:
+    *entries, closing = export()
+    body = {**json.loads(closing)["closing"], **change}
+    report = verify([*entries, json.dumps({"closing": body})], key=KEY)
+    assert [fault.problem for fault in report.faults] == ["the signature of the closing line does not fit the key"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -651,6 +651,18 @@ def test_success_without_its_result(wanted: FieldType, value: object) -> None:
 def test_an_empty_result_is_valid_if_the_table_says_so(wanted: FieldType, value: object) -> None:
     """R-READ-6."""
     assert success(ResultSpec(require=((body("/r"), wanted),), empty_ok=True), {"r": value}).kind is Kind.SUCCESS
+
+
+@pytest.mark.parametrize(("levels", "kind"), [(20, Kind.SUCCESS), (21, Kind.INVALID_RESULT), (90, Kind.INVALID_RESULT)])
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}])
+def test_what_is_kept_is_not_nested_deeper_than_every_database_takes(
+    levels: int, kind: Kind, wrap: Callable[[object], object]
+) -> None:
+    """INV-12, INV-42: MariaDB refuses JSON of more than 31 levels, so the answer could never be stored."""
+    value: object = 1
+    for _ in range(levels):
+        value = wrap(value)
+    assert success(ResultSpec(keep=(("rows", body("/r")),)), {"r": value}).kind is kind
 
 
 DENIED_URLS = [

@@ -14,7 +14,7 @@ from jobtrack.catalog import load_text
 from jobtrack.ports import Runtime
 from jobtrack.testing.clock import VirtualClock
 from jobtrack.testing.provider import FakeProvider
-from jobtrack.testing.runtime import memory_runtime
+from jobtrack.testing.runtime import NoScheduler, memory_runtime
 from jobtrack.worker import wiring
 
 YAML = """
@@ -61,6 +61,18 @@ class Site:
         )
 
 
+class Published(NoScheduler):
+    """A broker that takes every message."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.horizon = timedelta(seconds=30)
+
+    def wake(self, operation_id: str, *, fence: int, delay: timedelta) -> bool:
+        super().wake(operation_id, fence=fence, delay=delay)
+        return True
+
+
 @pytest.fixture
 def site(settings) -> Iterator[Site]:
     from jobtrack_django.runtime import run_handler
@@ -74,6 +86,6 @@ def site(settings) -> Iterator[Site]:
         load_text(YAML, "acme.yaml"), provider=provider, clock=clock, store=DjangoStore(), run_handler=run_handler
     )
     runtime = replace(runtime, listener=SignalListener())
-    runtime.scheduler.horizon = timedelta(seconds=30)
+    runtime = replace(runtime, scheduler=Published())
     with wiring.use_runtime(runtime):
         yield Site(runtime=runtime, provider=provider)

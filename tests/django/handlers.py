@@ -13,3 +13,13 @@ def remember(operation):
 def fail(operation):
     """Never works."""
     raise RuntimeError(f"no room for {operation.pk}")
+
+
+async def later(operation):
+    """Would do nothing: nobody awaits it."""
+    calls.append((operation.pk, "later"))
+
+
+def parts(operation):
+    """Would do nothing: nobody iterates over it."""
+    yield calls.append((operation.pk, "parts"))

@@ -6,10 +6,12 @@ import json
 import os
 import signal
 import threading
+from importlib import import_module
 from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import OperationalError
 
 from jobtrack.core.audit import verify
 from jobtrack.flow.poll import poll
@@ -116,7 +118,7 @@ def test_the_loop_ends_when_asked(site, monkeypatch):
     assert rounds == [True] * 3
 
 
-@pytest.mark.parametrize(("ids", "operations"), [((), 3), (("failed",), 1), (("nobody",), 0)])
+@pytest.mark.parametrize(("ids", "operations"), [((), 3), (("failed",), 1), (("failed", "running"), 2)])
 def test_an_export_verifies_offline(story, ids, operations):
     """INV-36 to 38: the file alone is enough."""
     report = verify(run("jobtrack_export_audit", *ids))
@@ -132,3 +134,32 @@ def test_an_export_is_signed_with_the_key_of_the_settings(story, settings, monke
     monkeypatch.delenv("AUDIT_CANARY")
     with pytest.raises(CommandError, match="AUDIT_KEY"):
         run("jobtrack_export_audit")
+
+
+@pytest.mark.parametrize("operation_id", ["nobody", "", "\udcff", "a\0"])
+def test_a_mistyped_id_is_no_empty_export(story, operation_id):
+    """An empty export would verify as intact."""
+    with pytest.raises(CommandError, match="There is no operation"):
+        run("jobtrack_export_audit", "failed", operation_id)
+
+
+def test_list_takes_any_text_and_any_number(story):
+    """A byte of the command line that is no text arrives as a lone surrogate."""
+    assert len(run("jobtrack_list", "--provider", "\udcff")) == 1
+    assert len(run("jobtrack_list", "--limit", "99999999999999999999")) == 4
+
+
+@pytest.mark.parametrize("interval", ["nan", "0", "-1", "inf", "soon"])
+def test_an_interval_that_is_none_is_refused(interval):
+    with pytest.raises(CommandError, match="--interval"):
+        run("jobtrack_sweep", "--loop", "--interval", interval)
+
+
+@pytest.mark.parametrize("name", ["jobtrack_list", "jobtrack_export_audit", "jobtrack_sweep"])
+def test_a_database_without_our_tables_is_told_in_a_sentence(site, monkeypatch, name):
+    def no_table(*_args, **_options):
+        raise OperationalError("no such table: jobtrack_operation")
+
+    monkeypatch.setattr(import_module(f"jobtrack_django.management.commands.{name}").Command, "handle", no_table)
+    with pytest.raises(CommandError, match=r"no such table: jobtrack_operation\. Is it there, and migrated\?"):
+        run(name)

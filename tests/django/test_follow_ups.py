@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 
 from jobtrack.core.escalation import Option, Resolution
 from jobtrack.errors import ConfigurationError
@@ -11,7 +12,7 @@ from jobtrack.flow.poll import poll
 from jobtrack.flow.resolve import resolve
 from jobtrack.testing.provider import answer
 from jobtrack_django import escalation_opened, escalation_resolved, operation_finished, runtime, track
-from jobtrack_django.models import Delivery, Escalation
+from jobtrack_django.models import Delivery, Escalation, Operation
 from tests.django import handlers
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
@@ -28,7 +29,8 @@ def heard():
     told = []
 
     def receiver(signal, operation, **rest):
-        told.append((next(n for n, s in signals.items() if s is signal), operation.id, operation.state.value))
+        stored = not connection.in_atomic_block and Operation.objects.get(pk=operation.id).state == operation.state
+        told.append((next(n for n, s in signals.items() if s is signal), operation.id, operation.state.value, stored))
         raise RuntimeError("a receiver of the site")
 
     signals = {"finished": operation_finished, "opened": escalation_opened, "resolved": escalation_resolved}
@@ -59,9 +61,9 @@ def test_signals_come_after_the_commit_and_a_receiver_that_raises_harms_nothing(
         Resolution(escalation_id=str(escalation.pk), option=Option.CLOSE, actor="ada", reason="done", version=1),
     )
     assert heard == [
-        ("opened", "op-1", "escalated"),
-        ("resolved", "op-1", "abandoned"),
-        ("finished", "op-1", "abandoned"),
+        ("opened", "op-1", "escalated", True),
+        ("resolved", "op-1", "abandoned", True),
+        ("finished", "op-1", "abandoned", True),
     ]
 
 
@@ -99,13 +101,17 @@ def test_a_handler_that_raises_changes_nothing_but_its_delivery(site):
         ("nodots", ConfigurationError),
         ("tests.django.handlers.nothing", ConfigurationError),
         ("tests.django.broken_handler.run", ModuleNotFoundError),
+        ("tests.django.handlers.later", ConfigurationError),
+        ("tests.django.handlers.parts", ConfigurationError),
     ],
 )
-def test_a_handler_that_cannot_be_found_is_a_failed_attempt(site, handler, error):
+def test_a_handler_that_cannot_be_run_is_a_failed_attempt(site, handler, error):
+    """Not found, or a function whose call does nothing by itself: it would count as delivered."""
     operation = end(site, SUCCESS).to_core()
     delivery = type("Delivery", (), {"handler": handler})()
     with pytest.raises(error):
         runtime.run_handler(delivery, operation)
+    assert handlers.calls == []
 
 
 @pytest.mark.parametrize("handler", ["tests.django.celery_tasks.note", "tests.note"])

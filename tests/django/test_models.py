@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from io import StringIO
 
 import pytest
 from django.core.management import call_command
 from django.db import DatabaseError, IntegrityError, connection, models, transaction
-from django.db.models import ProtectedError
+from django.db.models import F, ProtectedError
 
-from jobtrack.core.escalation import Option, Resolution
 from jobtrack.core.operation import TERMINAL, OperationState
 from jobtrack.flow.poll import poll
-from jobtrack.flow.resolve import resolve
 from jobtrack.testing.provider import answer, no_answer
 from jobtrack_django import track
 from jobtrack_django.models import AccountGate, AuditEntry, Delivery, Escalation, Operation, TableText
@@ -29,21 +27,49 @@ def row():
     return Operation.objects.get()
 
 
+def raw(statement):
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
 @pytest.mark.parametrize(
     ("constraint", "changes"),
     [
-        ("requests", {"spent_status_requests": 4}),
-        ("failures", {"spent_transport_failures": 4}),
-        ("rate_limited", {"spent_rate_limited": 4}),
-        ("extensions", {"spent_extensions": 1}),
-        ("state_known", {"state": "done"}),
-        ("ended_rests", {"state": "succeeded"}),
+        ("requests", "spent_status_requests = limit_status_requests + 1"),
+        ("requests", "spent_status_requests = 2, limit_status_requests = 1"),
+        ("failures", "spent_transport_failures = limit_transport_failures + 1"),
+        ("rate_limited", "spent_rate_limited = limit_rate_limited + 1"),
+        ("extensions", "spent_extensions = limit_extensions + 1"),
+        ("state_known", "state = 'done'"),
+        *(("ended_rests", f"state = '{state.value}'") for state in sorted(TERMINAL)),
+        ("ended_rests", "state = 'succeeded', wake_at = NULL, lease_until = deadline"),
     ],
 )
 def test_the_database_refuses_rows_that_cannot_be(row, constraint, changes):
-    """INV-01: counters never exceed their limits. INV-07: what has ended has no next look."""
-    with pytest.raises(IntegrityError, match=constraint), transaction.atomic():
-        Operation.objects.filter(pk=row.pk).update(**changes)
+    """INV-01: counters never exceed their limits. INV-07: what has ended has no next look and no lease."""
+    with pytest.raises(IntegrityError, match=constraint):
+        raw(f"UPDATE jobtrack_operation SET {changes}")  # noqa: S608 - the rows above
+
+
+def test_the_database_takes_rows_at_their_limits_and_rows_that_rest(row):
+    raw(
+        "UPDATE jobtrack_operation SET spent_status_requests = limit_status_requests, spent_extensions = limit_extensions"
+    )
+    raw("UPDATE jobtrack_operation SET state = 'succeeded', wake_at = NULL")
+    assert Operation.objects.get().state == "succeeded"
+
+
+@pytest.mark.parametrize("key", ["audit_seq", "one_delivery", "one_gate"])
+def test_the_database_keeps_keys_unique(row, key):
+    """INV-21, INV-38: one audit entry of each number, one delivery of each event, one gate of each account."""
+    first, second = {
+        "audit_seq": [AuditEntry(operation=row, seq=2, hash=text * 64, at=row.created_at) for text in "ab"],
+        "one_delivery": [Delivery(id=f"op-1:{text}", operation=row, event="on_end") for text in "ab"],
+        "one_gate": [AccountGate(provider="acme", account="default") for _ in "ab"],
+    }[key]
+    first.save()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        second.save()
 
 
 def test_the_fence_is_never_negative(row):
@@ -107,12 +133,21 @@ def test_an_operation_with_audit_entries_cannot_be_deleted(row):
         row.delete()
 
 
-@pytest.mark.parametrize("statement", ["UPDATE jobtrack_auditentry SET body = '{}'", "DELETE FROM jobtrack_auditentry"])
-def test_the_database_refuses_it_too(row, statement):
-    if statement.startswith("DELETE") and connection.vendor != "postgresql":
-        return  # see append_only: a project's tests empty tables with DELETE
-    with pytest.raises(DatabaseError, match="written once"), transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(statement)
+def test_the_database_refuses_it_too(row):
+    with pytest.raises(DatabaseError, match="written once"):
+        raw("UPDATE jobtrack_auditentry SET body = '{}'")
+
+
+def test_what_the_database_lets_be_deleted_is_found_by_the_verifier(row):
+    """PostgreSQL refuses it; on the others a project's tests empty tables with DELETE (see append_only)."""
+    statement = "DELETE FROM jobtrack_auditentry"
+    if connection.vendor == "postgresql":
+        with pytest.raises(DatabaseError, match="written once"):
+            raw(statement)
+        assert django_bench().audited("op-1").faults == ()
+    else:
+        raw(statement)
+        assert django_bench().audited("op-1").faults != ()
 
 
 def test_words_for_sets_of_operations(django_user_model):
@@ -151,19 +186,18 @@ def test_the_outcome_of_a_row_is_the_contract_of_core(row):
 
 
 def test_the_outcome_tells_the_newest_request_and_the_table_s_question(site):
-    """R-SUB-8: the newest request, also when other entries follow it; asking sends nothing (R-CALL-2)."""
-    operation = track("acme", job_id="job-1", operation_id="op-1", needed_by=datetime.now(UTC) - timedelta(days=1))
+    """R-SUB-8: the newest request, also when entries without one follow it; asking sends nothing (R-CALL-2)."""
+    operation = track("acme", job_id="job-1", operation_id="op-1")
     running = answer(json={"status": "running", "note": '"observation":{'}, headers={"X-Request-Id": "req-1"})
     site.provider.script("job-1", running, no_answer("read_timeout"))
-    for _ in range(2):
+    for deadline in (F("deadline"), F("deadline"), F("created_at")):
+        Operation.objects.update(deadline=deadline)
         site.make_due("op-1")
         poll(site.runtime, ["op-1"])
-    (question,) = site.runtime.store.open_escalations("op-1")
-    acknowledged = Resolution(escalation_id=question.id, option=Option.CLOSE, actor="ada", reason="seen", version=1)
-    resolve(site.runtime, acknowledged)
     asked = len(site.provider.log)
     operation.refresh_from_db()
     outcome = operation.outcome()
+    assert (asked, outcome["outcome"], outcome["needs_decision"]) == (2, "pending", ["deadline_exceeded"])
     seen = outcome["transport_observation"]
     assert (seen["http"], seen["trouble"], seen["request_id"]) == (None, "read_timeout", None)
     assert datetime.fromisoformat(seen["at"]) > datetime.fromisoformat(outcome["observed"]["at"])

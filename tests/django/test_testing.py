@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from jobtrack.errors import OptionNotAllowed
+from jobtrack.errors import OptionNotAllowed, TableMissing, UsageError
 from jobtrack_django import track
 from jobtrack_django.models import Operation
 from jobtrack_django.testing import Rehearsal, answer
@@ -43,6 +43,45 @@ def test_a_job_of_minutes_runs_in_no_time(jobtrack: Rehearsal) -> None:
     assert (operation.state, seen) == ("succeeded", [{"rows": 7}])
     assert timedelta(seconds=2) < jobtrack.clock() - started < timedelta(minutes=2)
     assert operation.outcome()["outcome"] == "succeeded"
+
+
+def fail(operation: Operation) -> None:
+    raise ValueError(f"no room for {operation.pk}")
+
+
+def test_what_a_follow_up_raises_fails_the_test_unless_it_is_what_is_tested(jobtrack: Rehearsal) -> None:
+    jobtrack.provider.script("exp_1", DONE)
+    operation = track("acme-export", job_id="exp_1", operation_id="op-1", on_success=f"{__name__}.fail")
+    with pytest.raises(ValueError, match="no room for op-1"):
+        jobtrack.run_due()
+    jobtrack.failures.clear()
+    jobtrack.decide(operation, "retry_delivery")
+    jobtrack.run_due(raise_failures=False)
+    assert {str(failure) for failure in jobtrack.failures} == {"no room for op-1"}
+    assert operation.outcome()["needs_decision"] == ["delivery_failed"]
+
+
+MISTAKES = [
+    ({"on_success": f"{__name__}.stroe"}, f"on_success: '{__name__}' has no 'stroe'. Did you mean 'store'?"),
+    ({"on_sucess": "x"}, "track() takes no 'on_sucess'. Did you mean 'on_success'?"),
+    ({"job_id": None}, "job_id must be a text of at most 500 characters that a database can keep."),
+]
+
+
+@pytest.mark.parametrize(("wrong", "message"), MISTAKES)
+def test_a_mistake_in_a_call_is_told_at_once_and_leaves_nothing(jobtrack: Rehearsal, wrong, message) -> None:
+    with pytest.raises(UsageError) as raised:
+        track("acme-export", **{"job_id": "exp_1", **wrong})
+    assert (raised.value.message, Operation.objects.count()) == (message, 0)
+
+
+def test_a_follow_up_that_only_a_worker_can_import_is_taken_at_its_word(jobtrack: Rehearsal) -> None:
+    assert track("acme-export", job_id="exp_1", on_success="only.in_a_worker.store").on_success
+
+
+def test_a_table_that_is_not_there_is_named_with_those_that_are(jobtrack: Rehearsal) -> None:
+    with pytest.raises(TableMissing, match=r"no provider table acme-exprot\. Known tables: acme-export, github"):
+        track("acme-exprot", job_id="exp_1")
 
 
 def test_time_stops_where_it_is_told_and_a_person_can_be_played(jobtrack: Rehearsal) -> None:

@@ -420,6 +420,44 @@ def test_a_process_that_looks_by_itself_publishes_nothing_and_marks_no_row_as_ha
     assert asked[1] - asked[0] <= 5.01
 
 
+def test_a_wake_up_that_was_not_published_leaves_the_row_to_the_sweeper_at_its_time(world: World) -> None:
+    """With a broker that has just died the first look, and the next one, are on time, not one grace late."""
+    broken = NoScheduler()
+    broken.horizon = 30 * S
+    world.runtime = replace(world.runtime, scheduler=broken)
+    world.track(RUNNING, DONE)
+    assert world.op().wake_until is None
+    world.clock.advance(10)
+    poll(world.runtime, ["op-1"])
+    assert (world.op().wake_until, world.op().state) == (None, OperationState.RUNNING)
+
+
+def test_the_log_names_who_waits_for_a_person_what_ended_and_which_follow_up_fails(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    canary = "CANARY"  # a variable: the lines of a traceback hold code
+
+    def fails(delivery: Delivery, _: Operation) -> None:
+        raise ValueError(f"no room at https://files.example/x?sig={canary}")
+
+    world.handler = fails
+    caplog.set_level("INFO", "jobtrack")
+    world.track(says("paused"))
+    world.track(says("succeeded", "job-2", rows=1), op="op-2", job="job-2", on_success="app.store")
+    world.run(20)
+    assert "operation op-1 of acme asks a person: unknown_state" in caplog.text
+    assert "operation op-2 of acme ended: succeeded" in caplog.text
+    assert "follow-up op-2:on_success (app.store) failed on attempt 1: ValueError: no room at" in caplog.text
+    assert "in fails" in caplog.text
+    assert "sig=CANARY" not in caplog.text
+
+
+def test_success_without_its_result_is_shown_with_the_word_that_the_provider_said(world: World) -> None:
+    world.track(RUNNING, says("succeeded"))
+    world.run()
+    assert (world.store.reasons("op-1"), world.op().provider_state) == ([Reason.INVALID_RESULT], "succeeded")
+
+
 def test_an_early_wake_up_is_parked_once_more(world: World) -> None:
     world.track(RUNNING)
     due = world.op().wake_at
@@ -597,6 +635,18 @@ def test_looks_stay_in_their_bounds_over_a_long_job(world: World) -> None:
     assert len(times) == 40
     assert gaps[:5] == [2.5, 5, 10, 20, 30]
     assert min(gaps) >= TABLE.polling.min_interval / S
+
+
+def test_a_late_wake_up_looks_once_and_makes_up_for_nothing(world: World) -> None:
+    """R-POLL-5: nobody looked for half an hour; the missed looks are not sent in a burst."""
+    world.track(RUNNING)
+    world.clock.advance(1800)
+    for _ in range(5):
+        poll(world.runtime, ["op-1"])
+    op = world.op()
+    assert (len(world.provider.log), op.spent.status_requests) == (1, 1)
+    assert op.not_before is not None
+    assert op.not_before >= world.clock() + 2.5 * S
 
 
 # --- found by the simulation ------------------------------------------------------------------------

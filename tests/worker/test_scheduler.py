@@ -210,10 +210,11 @@ def test_while_the_broker_rests_rows_are_left_to_the_sweeper() -> None:
     assert (before, scheduler.horizon) == (HORIZON, NOTHING)
 
 
-def test_a_broker_that_never_answers_costs_about_a_second() -> None:
+@pytest.mark.parametrize("url", ["redis://127.0.0.1:{}/0", "amqp://guest:guest@127.0.0.1:{}//"])
+def test_a_broker_that_never_answers_costs_about_a_second(url: str) -> None:
     """A frozen broker accepts connections and says nothing; the caller may be a web request."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        app = Celery("test", broker=f"redis://127.0.0.1:{server.getsockname()[1]}/0", set_as_current=False)
+        app = Celery("test", broker=url.format(server.getsockname()[1]), set_as_current=False)
         app.conf.broker_transport_options = {"socket_timeout": None, "retry_on_timeout": True, "max_retries": 50}
         started = time.monotonic()
 

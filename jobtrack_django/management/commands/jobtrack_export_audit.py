@@ -7,25 +7,28 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from jobtrack.core.audit import closing_line, entry_line
 from jobtrack.errors import CredentialError
 from jobtrack_django import conf
+from jobtrack_django.api import get_operation
+from jobtrack_django.management.told import ToldCommand
 from jobtrack_django.models import AuditEntry
 from jobtrack_django.runtime import secret
 
 _CHUNK = 2000
 
 
-class Command(BaseCommand):
+class Command(ToldCommand):
     help = "Write audit chains as JSON lines for `jobtrack verify-audit`; the last line states and signs their heads."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("id", nargs="*", help="only these operations (default: all)")
 
     def handle(self, *_: Any, **options: Any) -> None:
-        for line in export(options["id"], key=_key()):
+        ids = [get_operation(operation_id).pk for operation_id in options["id"]]  # a mistyped id is no empty export
+        for line in export(ids, key=_key()):
             self.stdout.write(line)
 
 

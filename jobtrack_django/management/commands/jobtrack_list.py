@@ -6,16 +6,18 @@ import json
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from jobtrack.core.operation import OperationState
 from jobtrack_django import conf
+from jobtrack_django.management.told import ToldCommand
 from jobtrack_django.models import Operation
+from jobtrack_django.storable import storable
+
+_MOST = 100_000
 
 _COLUMNS = ("id", "state", "provider", "provider_state", "requests", "next look", "because")
 
 
-class Command(BaseCommand):
+class Command(ToldCommand):
     help = "List operations, the newest first."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -26,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON object per line")
 
     def handle(self, *_: Any, **options: Any) -> None:
-        rows = _filtered(**options)[: max(options["limit"], 0)]
+        rows = _filtered(**options)[: min(max(options["limit"], 0), _MOST)]
         if options["json"]:
             for row in rows:
                 self.stdout.write(json.dumps(row.outcome()))
@@ -42,7 +44,7 @@ def _filtered(*, state: str | None, provider: str | None, needs_decision: bool, 
     if state:
         rows = rows.filter(state=state)
     if provider:
-        rows = rows.by_provider(provider)
+        rows = rows.by_provider(storable(provider))
     return rows.needs_decision() if needs_decision else rows
 
 

@@ -8,15 +8,13 @@ from collections.abc import Iterator
 from datetime import UTC
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
-from jobtrack.errors import OperationNotFound
 from jobtrack_django.api import get_operation
+from jobtrack_django.management.told import ToldCommand
 from jobtrack_django.models import Operation
 from jobtrack_django.narrative import Fold, Line, check_chain, history, story
 
 
-class Command(BaseCommand):
+class Command(ToldCommand):
     help = "Show how an operation stands and what has happened to it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -24,10 +22,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", help="one JSON object")
 
     def handle(self, *_: Any, **options: Any) -> None:
-        try:
-            operation = get_operation(options["id"])
-        except OperationNotFound as error:
-            raise CommandError(error.message) from None
+        operation = get_operation(options["id"])
         if options["json"]:
             told = [json.loads(entry.body) for entry in operation.audit.order_by("seq")]
             self.stdout.write(json.dumps({"outcome": operation.outcome(), "story": told}))

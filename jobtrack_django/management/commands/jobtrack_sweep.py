@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import signal
-from argparse import ArgumentParser
+from argparse import ArgumentParser, ArgumentTypeError
+from threading import Thread
 from typing import Any
 
-from django.core.management.base import BaseCommand
 from django.db import close_old_connections
 
 from jobtrack.flow.sweep import Swept, sweep
 from jobtrack.worker.sweeper import Sweeper
 from jobtrack.worker.wiring import get_runtime
+from jobtrack_django.management.told import ToldCommand
 
 
-class Command(BaseCommand):
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0.01 <= value <= 3600:
+        raise ArgumentTypeError("must be from 0.01 to 3600 seconds")
+    return value
+
+
+class Command(ToldCommand):
     help = "Find due operations and follow-ups that nobody has in hand, and wake them up."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--loop", action="store_true", help="go on until interrupted")
         parser.add_argument("--inline", action="store_true", help="look at them here; no broker and no worker needed")
-        parser.add_argument("--interval", type=float, default=1.0, help="longest pause in seconds (default: 1)")
+        parser.add_argument("--interval", type=_seconds, default=1.0, help="longest pause in seconds (default: 1)")
 
     def handle(self, *_: Any, **options: Any) -> None:
         if options["loop"]:
@@ -43,5 +51,6 @@ class Command(BaseCommand):
         """Until SIGINT or SIGTERM; a round under way is finished."""
         sweeper = Sweeper(lambda: self._round(inline=inline), interval_s=interval_s, after_round=close_old_connections)
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: sweeper.stop())
+            # In a thread: the handler may interrupt this one while it holds the very lock that `stop` takes.
+            signal.signal(number, lambda *_: Thread(target=sweeper.stop).start())
         sweeper.run()
