@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 from django.db import models, transaction
 
 from jobtrack.core import operation as core
+from jobtrack.core.text import clean
 from jobtrack.errors import OperationNotFound, TableMissing, UsageError
 from jobtrack.flow import track as flow
 from jobtrack.flow.track import Tracking
@@ -177,10 +178,10 @@ def _refuse_unstorable(tracking: Tracking) -> None:
     }
     for name, text in columns.items():
         limit = text_limit(Operation, name)
-        if not isinstance(text, str) or storable(text, limit) != text:
+        if not isinstance(text, str) or storable(text, limit) != text or clean(text, len(text)) != text:
             what = "operation_id" if name == "id" else name
             at_most = "" if limit is None else f" of at most {limit} characters"
-            raise UsageError(f"{what} must be a text{at_most} that a database can keep.")
+            raise UsageError(f"{what} must be a text{at_most}, without control characters.")
 
 
 def _saved(subject: Any) -> models.Model | None:

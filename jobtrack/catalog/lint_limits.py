@@ -91,7 +91,8 @@ def _order(checks: _Checks, table: ProviderTable) -> None:
         checks.error(
             ("polling", "first"),
             "no_look",
-            f"The first look comes after the deadline; write first: below {duration(deadline)} or raise budget.deadline.",
+            f"The first look comes after the deadline; write first: below {duration(deadline)} "
+            "or raise budget.deadline.",
         )
     stall, window = table.status.stall_after, table.status.not_found.window
     if stall is not None and stall >= deadline:

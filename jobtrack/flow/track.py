@@ -72,7 +72,7 @@ def track(runtime: Runtime, trackings: Sequence[Tracking], *, announce: bool = T
         )
         entry = story.entry("track", wanted, at=now, job_id=wanted.job_id, table=story.table_mark(table))
         (found,) = runtime.store.add([wanted], entry, table)
-        _refuse_other_content(table, wanted, found)
+        _refuse_other_content(table, tracking, wanted, found)
         stored.append(found)
     if announce:
         for operation in stored:
@@ -95,6 +95,8 @@ def begin(
     _refuse_naive("accepted_at", tracking.accepted_at)
     _refuse_naive("needed_by", tracking.needed_by)
     url = tracking.status_url
+    if "?" in url:
+        raise UsageError("A status URL with a query may hold a secret, which would be stored: it is not accepted.")
     if url and not target_allowed(url, table, tracking.params):
         raise UsageError(f"The table {table.id!r} does not allow the host of this status URL.", table=table.id)
     if not url:
@@ -152,9 +154,10 @@ def _refuse_naive(name: str, instant: object) -> None:
         raise UsageError(f"{name} must be a datetime with a time zone.")
 
 
-def _refuse_other_content(table: ProviderTable, wanted: Operation, found: Operation) -> None:
+def _refuse_other_content(table: ProviderTable, tracking: Tracking, wanted: Operation, found: Operation) -> None:
     """What the caller says must be the same. Parameters of the account stay as granted, whatever they are now."""
-    for name in ("provider", "account", "job_id"):
+    given = ("status_url",) if tracking.status_url else ()
+    for name in ("provider", "account", "job_id", *given):
         if getattr(wanted, name) != getattr(found, name):
             raise IdempotencyConflict(
                 f"Operation {wanted.id!r} is already known with another {name.replace('_', ' ')}.", field=name

@@ -114,6 +114,17 @@ def test_stopping_it_in_the_middle_leaves_nothing_behind(demo: Demo, number: sig
 
 
 @pytest.mark.slow
+def test_a_reader_that_goes_away_leaves_nothing_behind(demo: Demo) -> None:
+    """`make demo ONCE=1 | head -8`."""
+    process = demo.start("--once", "--port", str(free_port()))
+    for _ in range(8):
+        process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=60) == 141
+    assert (demo.marked(), list(demo.folder.iterdir())) == ([], [])
+
+
+@pytest.mark.slow
 def test_a_process_that_dies_is_named_and_the_others_are_stopped(demo: Demo) -> None:
     demo.start("--port", str(free_port()))
     demo.read_until(r"success +running")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from jobtrack.cli import main, screen
+from jobtrack.cli import main
 from jobtrack.core.audit import canonical, closing_line, entry_line, seal
 from jobtrack.core.schedule import duration
 
@@ -196,7 +196,7 @@ def test_schedule_says_when_the_budget_does_not_last(tmp_path: Path) -> None:
     (tmp_path / "demo-job.yaml").write_text(text.replace("status_requests: 60", "status_requests: 10"), "utf-8")
     result = run("schedule", str(tmp_path / "demo-job.yaml"))
     assert result.exit_code == 1
-    assert "the requests last 8m 50s, not to the deadline" in result.stdout
+    assert "the requests last 9m 32s, not to the deadline" in result.stdout
 
 
 def test_check_and_schedule_tell_the_same_reach(tmp_path: Path) -> None:
@@ -353,6 +353,8 @@ MISTAKES = [
     (["check", "{empty}"], "There is no .yaml file here."),
     (["explain", "acme-exprt", "-"], "Did you mean 'acme-export'?"),
     (["explain", "nothing-like-it", "-"], "or say where it is with --tables PATH."),
+    (["schedule", "nothing-like-it"], "or say where it is with --tables PATH."),
+    (["diagram", "nothing-like-it"], "or say where it is with --tables PATH."),
     (["explain", "missing.yaml", "-"], "There is no file 'missing.yaml'."),
     (["explain", TABLE, "missing.yaml"], "cannot be read: no such file or directory"),
     (["explain", TABLE, "{empty}"], "cannot be read: is a directory"),

@@ -23,6 +23,7 @@ PAUSED = answer(json={"id": "exp_1", "status": "paused"})
 DONE = answer(
     json={"id": "exp_1", "status": "succeeded", "result": {"url": "https://files.acme.example/1.csv", "rows": 7}}
 )
+FAILED = answer(json={"id": "exp_1", "status": "failed", "error": {"message": "disk full"}})
 DENIED = answer(401, json={"error": {"message": "bad key"}})
 
 

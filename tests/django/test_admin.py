@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from datetime import timedelta
+import contextlib
+import re
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -18,10 +20,10 @@ from django.utils import timezone, translation
 import jobtrack_django
 from jobtrack_django import admin as pages
 from jobtrack_django import get_operation, track, track_many, words
-from jobtrack_django.admin.base import BoundedPaginator
-from jobtrack_django.models import Escalation, Operation
-from jobtrack_django.testing import Rehearsal, answer
-from tests.django.admin_pages import DONE, PAUSED, RUNNING, SITE, asks, person, question_url, read
+from jobtrack_django.admin.base import BoundedPaginator, Moment
+from jobtrack_django.models import Delivery, Escalation, Operation
+from jobtrack_django.testing import Rehearsal, answer, no_answer
+from tests.django.admin_pages import DONE, FAILED, PAUSED, RUNNING, SITE, asks, person, question_url, read
 
 pytestmark = pytest.mark.database
 
@@ -73,7 +75,41 @@ def test_operations_are_listed_with_when_and_why_the_next_look_is(jobtrack: Rehe
     operation = track("acme-export", job_id="exp_1", operation_id="op-1", reference="invoice 7")
     page = read(client.get(LISTS["operations"])).text
     next_look = f"{operation.wake_at:%Y-%m-%d %H:%M:%S} UTC: first look"
-    assert f"op-1 running acme-export default exp_1 invoice 7 – {next_look} 2030-01-07 12:00:00 UTC" in page
+    assert f"op-1 invoice 7 running {next_look} – exp_1 acme-export / default 2030-01-07 12:00:00 UTC" in page
+
+
+@pytest.mark.parametrize(("reply", "said"), [(PAUSED, "needs a decision unknown state"), (FAILED, "failed job failed")])
+def test_a_list_says_why_it_stands_so(jobtrack: Rehearsal, client, reply, said):
+    asks(jobtrack, reply)
+    assert said in read(client.get(LISTS["operations"])).text
+
+
+@pytest.mark.parametrize("operation_id", ["op-1", "01939f2e-5c3a-7000-8000-0123456789ab", "x" * 200])
+def test_an_id_in_a_list_is_whole_for_those_who_copy_or_hear_it(jobtrack: Rehearsal, client, operation_id):
+    asks(jobtrack, PAUSED, operation_id=operation_id)
+    for url in LISTS.values():
+        page = read(client.get(url))
+        titles = [
+            attrs.get("title") for tag, attrs in page.tags if (tag, attrs.get("class")) == ("code", "jobtrack-id")
+        ]
+        assert operation_id in titles
+        assert f" {operation_id} " in page.text
+        assert [attrs for tag, attrs in page.tags if tag == "link" and "jobtrack/admin.css" in attrs["href"]]
+
+
+@pytest.mark.parametrize(
+    ("away", "said"),
+    [
+        (timedelta(0), "just now"),
+        (timedelta(seconds=-59), "just now"),
+        (timedelta(seconds=-60), "1 minute ago"),
+        (timedelta(seconds=1), "in less than a minute"),
+        (timedelta(minutes=2), "in 2 minutes"),
+    ],
+)
+def test_nothing_is_0_minutes_away(away, said):
+    now = datetime(2030, 1, 7, 12, tzinfo=UTC)
+    assert Moment(at=now + away, now=now).html.replace("\xa0", " ").endswith(f"· {said}</span>")
 
 
 @pytest.mark.parametrize(
@@ -216,6 +252,63 @@ def test_instants_are_given_in_utc_and_in_the_readers_zone(jobtrack: Rehearsal, 
         assert "(12:00:00" not in read(client.get(operation_url("op-1"))).text
     with timezone.override("Asia/Tokyo"), translation.override("de"):
         read(client.get(operation_url("op-1")))
+
+
+@pytest.mark.parametrize("reply", [no_answer(), answer(200, text="<html>")], ids=["no answer", "no JSON"])
+def test_a_floor_of_our_own_is_not_called_a_wish_of_the_provider(jobtrack: Rehearsal, client, reply):
+    escalation = asks(jobtrack, reply, operation_id="op-1", transport_failures=1)
+    Operation.objects.update(not_before=jobtrack.clock() + timedelta(minutes=5))
+    for url in (operation_url("op-1"), question_url(escalation)):
+        page = read(client.get(url)).text
+        assert "No request before 2030-01-07 12:0" in page
+        assert "rovider asked" not in page
+
+
+def test_no_space_stands_before_a_full_stop(jobtrack: Rehearsal, client):
+    waits = answer(json={"id": "exp_1", "status": "running", "progress": "40 %"}, headers={"Retry-After": "7"})
+    escalation = asks(jobtrack, waits, PAUSED, operation_id="op-1", reference="invoice 7")
+    jobtrack.decide(escalation.operation, "close")
+    for url in (operation_url("op-1"), question_url(escalation)):
+        page = read(client.get(url)).text
+        assert re.findall(r".{20} [.,;:!?](?= |$)", page) == []
+
+
+def test_follow_ups_are_shown_with_what_became_of_them(jobtrack: Rehearsal, client):
+    jobtrack.provider.script("exp_1", DONE)
+    names = {"on_success": "tests.django.handlers.fail", "on_end": "tests.django.handlers.remember"}
+    track("acme-export", job_id="exp_1", operation_id="op-1", **names)
+    with contextlib.suppress(RuntimeError):
+        jobtrack.run_due(until=timedelta(seconds=5))
+    page = read(client.get(operation_url("op-1"))).text
+    failing = Delivery.objects.get(event="on_success")
+    assert "on_end tests.django.handlers.remember 1 Delivered 2030-01-07 12:00:0" in page
+    assert (
+        f"on_success tests.django.handlers.fail {failing.attempts} Not delivered. Next attempt 2030-01-07 12:00:"
+        in page
+    )
+    assert "Last error: “RuntimeError: no room for op-1”" in page
+    Delivery.objects.filter(pk=failing.pk).update(
+        due_at=None, last_error="<script>x\x1b https://u:pw@x.example/?t=s3cret"
+    )
+    page = read(client.get(operation_url("op-1")))
+    assert "Not delivered. No further attempt is made until a person decides." in page.text
+    assert [part for part in ("\x1b", "<script>x", "s3cret") if part in page.html] == []
+
+
+def test_a_page_costs_the_same_for_any_number_of_follow_ups(jobtrack: Rehearsal, client):
+    asks(jobtrack, FAILED, operation_id="op-1")
+
+    def queries():
+        with CaptureQueriesContext(connection) as captured:
+            read(client.get(operation_url("op-1")))
+        return len([query for query in captured if "jobtrack_" in query["sql"]])
+
+    few = queries()
+    Delivery.objects.bulk_create(
+        Delivery(id=f"op-1:{event}", operation_id="op-1", event=event, handler="x")
+        for event in ("on_failure", "on_end")
+    )
+    assert queries() == few <= 6
 
 
 def test_a_broken_chain_is_shouted(jobtrack: Rehearsal, client):

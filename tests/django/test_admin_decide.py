@@ -386,3 +386,37 @@ def test_every_question_can_be_read_and_offers_what_core_allows(jobtrack: Rehear
     assert str(words.QUESTIONS[reason].ask) in page.text
     for button in response.context["buttons"]:
         read(logged_in(ann).get(button.url))
+
+
+# --- words of a newer release -----------------------------------------------------------------------
+
+LISTS = ("/admin/jobtrack/escalation/?decided=all", "/admin/jobtrack/operation/")
+
+
+def test_a_reason_of_a_newer_release_can_be_read_and_not_decided(jobtrack: Rehearsal, ann):
+    """While a release is rolled out, its words are in the rows before every process knows them."""
+    escalation, client = asks(jobtrack, PAUSED), logged_in(ann)
+    Escalation.objects.update(reason="of_a_newer_release")
+    for url in (question_url(escalation), *LISTS):
+        assert "of_a_newer_release" in read(client.get(url)).text
+    page = read(client.get(question_url(escalation)))
+    assert "A newer release of jobtrack asks this, and this process does not know the word." in page.text
+    before = state()
+    for option in OPTIONS:
+        assert decide_url(escalation, option) not in page.html
+        read(client.get(decide_url(escalation, option)), status=409)
+        refused = read(post(client, escalation, option), status=409).text
+        assert "Nothing was changed. This option is not offered for this question now." in refused
+        assert "I looked" in refused
+    assert state() == before
+
+
+def test_an_option_of_a_newer_release_can_be_read(jobtrack: Rehearsal, ann):
+    escalation, client = asks(jobtrack, PAUSED), logged_in(ann)
+    jobtrack.decide(escalation.operation, "close", actor="bob", reason="no longer needed")
+    Escalation.objects.update(option="of_a_newer_release")
+    assert "of_a_newer_release, bob" in read(client.get(LISTS[0])).text
+    page = read(client.get(question_url(escalation))).text
+    assert "bob decided “of_a_newer_release”" in page
+    assert "Why: “no longer needed”" in page
+    read(post(client, escalation, "close"), status=409)

@@ -96,8 +96,34 @@ def test_a_table_with_a_doubt_is_a_warning(settings, table, monkeypatch):
 
 
 def test_a_path_that_does_not_exist(settings):
-    settings.JOBTRACK = {"TABLES": ["/nowhere/at-all"]}
-    assert "E004" in ids()
+    """Named once: as a path, and not as a broken table too."""
+    settings.JOBTRACK = {"TABLES": ["/nowhere/at-all", "/nowhere//a-file.yaml"]}
+    assert ids() == ["E004", "E004"]
+
+
+@pytest.mark.parametrize(
+    ("jobtrack", "expected"),
+    [
+        ({}, []),
+        ({"ACCOUNTS": {"acme-export": {}}}, ["W010"]),
+        ({"CREDENTIALS": {"acme-export": {}}}, ["W010"]),
+        ({"ACCOUNTS": {"acme-export": {}}, "ALLOW_LOOPBACK": True}, []),
+        ({"ACCOUNTS": {"openai-batch": {}}}, []),
+    ],
+    ids=["only shipped", "an account", "a credential", "allowed", "another table"],
+)
+def test_a_used_table_that_may_not_reach_this_machine(settings, jobtrack, expected):
+    settings.JOBTRACK = jobtrack
+    assert ids() == expected
+
+
+def test_an_own_table_that_may_not_reach_this_machine(settings, table, tmp_path):
+    settings.JOBTRACK = {"TABLES": table()}
+    assert "W010" not in ids()
+    path = tmp_path / "x-jobs.yaml"
+    path.write_text(path.read_text().replace("auth: bearer", "auth: bearer\nallow_loopback: true"))
+    (warning,) = [text for number, text in found() if number == "W010"]
+    assert warning == "The table 'x-jobs' says allow_loopback, but ALLOW_LOOPBACK is off."
 
 
 def test_a_database_that_does_not_exist(settings):
@@ -121,6 +147,23 @@ def test_an_account_without_credential_or_parameter(settings, table, monkeypatch
         ("E007", "CREDENTIALS has nothing for account 'eu' of 'x-jobs'."),
         ("E007", "ACCOUNTS lacks the parameter 'region' for account 'test' of 'x-jobs'."),
     ]
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"region": "../x"}, "the parameter 'region' of table x-jobs is not a dns-label."),
+        ({"region": "eu", "regoin": "us"}, "table x-jobs has no parameter 'regoin'."),
+    ],
+)
+def test_a_parameter_of_an_account_that_would_be_refused_by_every_call(settings, table, monkeypatch, params, said):
+    monkeypatch.setenv("X_KEY", "k")
+    settings.JOBTRACK = {
+        "TABLES": table(),
+        "ACCOUNTS": {"x-jobs": {"us": params}},
+        "CREDENTIALS": {"x-jobs": {"us": "env:X_KEY"}},
+    }
+    assert found() == [("E007", f"ACCOUNTS, account 'us' of 'x-jobs': {said}")]
 
 
 @pytest.mark.parametrize(("engine", "expected"), [("mysql", ["E008"]), ("postgresql", [])])

@@ -64,7 +64,7 @@ def test_what_a_follow_up_raises_fails_the_test_unless_it_is_what_is_tested(jobt
 MISTAKES = [
     ({"on_success": f"{__name__}.stroe"}, f"on_success: '{__name__}' has no 'stroe'. Did you mean 'store'?"),
     ({"on_sucess": "x"}, "track() takes no 'on_sucess'. Did you mean 'on_success'?"),
-    ({"job_id": None}, "job_id must be a text of at most 500 characters that a database can keep."),
+    ({"job_id": None}, "job_id must be a text of at most 500 characters, without control characters."),
 ]
 
 

@@ -592,6 +592,8 @@ def test_the_same_operation_id_is_one_operation_and_other_content_is_refused(wor
         world.track(job="job-2")
     with pytest.raises(IdempotencyConflict):
         world.track(account="other")
+    with pytest.raises(IdempotencyConflict):
+        world.track(status_url="https://api.acme.example/v2/jobs/job-1")
 
 
 BAD = [
@@ -601,6 +603,7 @@ BAD = [
     ({"deadline": 0 * S}, UsageError),
     ({"status_requests": 0}, UsageError),
     ({"status_url": "https://evil.example/jobs/1"}, UsageError),
+    ({"status_url": "https://api.acme.example/jobs/1?sig=abc"}, UsageError),
     ({"status_url": "https://api.acme.example/jobs/1", "job": ".."}, UsageError),
     ({"status_url": "https://api.acme.example/jobs/1", "params": {"region": "eu"}}, UsageError),
 ]

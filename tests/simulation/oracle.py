@@ -48,6 +48,7 @@ class Truth:
     floor_us: int = 0  # no request before this: guidance whose commit was applied
     stopped: bool = False  # an answer asks for a person; no request until one decided
     last: Exchange | None = None  # the last one to arrive
+    lost_guidance: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,7 +61,6 @@ class Oracle(Arrival):
     granted: dict[tuple[str, int], int] = field(default_factory=dict)  # when, by the clock of the world
     decided: set[str] = field(default_factory=set)
     returned: Counter[str] = field(default_factory=Counter)  # handlers that came to their end
-    lost_guidance: int = 0
     gates_read: dict[str, dict[tuple[str, str], GateState]] = field(default_factory=dict)
     _known: dict[str, Operation] = field(default_factory=dict)
 
@@ -229,13 +229,17 @@ class Oracle(Arrival):
             self.demand(gap_us >= MIN_INTERVAL_US, "INV-05", f"{op}: two requests within {gap_us} us")
 
     def _uncommitted(self, last: Exchange, now_us: int) -> None:
-        """Guidance is only lost with the process that had it in hand, or with its commit."""
+        """Guidance is only lost with the process that had it in hand, or with its commit.
+
+        One process has the answers of a whole batch in hand, so the bound holds for each operation.
+        """
         if last.wait_us is None or last.committed or now_us >= last.done_us + last.wait_us:
             return
         self.machine.count("guidance was lost before its commit")
-        self.lost_guidance += 1
-        lost, faults = self.lost_guidance, self.machine.process_faults
-        self.demand(lost <= faults, "INV-04", f"{lost} guidances were lost, with {faults} stops and deaths")
+        truth = self.truth(last.op)
+        truth.lost_guidance += 1
+        lost, faults = truth.lost_guidance, self.machine.process_faults
+        self.demand(lost <= faults, "INV-04", f"{last.op}: {lost} guidances were lost, with {faults} stops and deaths")
 
     # --- follow-ups ---------------------------------------------------------------------------------
 
