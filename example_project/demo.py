@@ -36,6 +36,8 @@ AFTERMATH_S = 2.0
 """How long to watch for requests that should not come after everything has ended."""
 INTERRUPTED = 130
 """Exit code of a run that was stopped before its scenarios had ended."""
+NOBODY_READS = 141
+"""Exit code of a run whose reader went away (`| head`); a shell gives the same for a process that SIGPIPE ended."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,10 +55,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         print(f"There is no place for temporary files: {error.strerror}.")
         return 1
-    code = _guarded(folder, stop, once=options.once, port=options.port)
-    if code == 1:
-        print(f"The logs are in {folder}.")
-    else:
+    try:
+        code = _guarded(folder, stop, once=options.once, port=options.port)
+        if code == 1:
+            print(f"The logs are in {folder}.")
+    except BrokenPipeError:
+        # What Python still flushes at its end goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = NOBODY_READS
+    if code != 1:
         shutil.rmtree(folder, ignore_errors=True)
     return code
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,9 +12,10 @@ from django.core import checks
 from django.core.checks import CheckMessage
 from django.db import connections
 
-from jobtrack.catalog import Level
+from jobtrack.catalog import Catalog, Level, table_files
+from jobtrack.core.request import check_params
 from jobtrack.core.table import AuthKind, ProviderTable, RequestLimits
-from jobtrack.errors import CredentialError
+from jobtrack.errors import CredentialError, UsageError
 from jobtrack_django import conf
 
 IDS: Final[Mapping[str, str]] = {
@@ -23,7 +25,7 @@ IDS: Final[Mapping[str, str]] = {
     "E004": "A path in `TABLES` does not exist.",
     "E005": "`DATABASE` names no entry of `DATABASES`.",
     "E006": "`USE_TZ` is False; deadlines and leases need instants with a time zone.",
-    "E007": "An account has no credential although its table needs one, or lacks a parameter of its table.",
+    "E007": "An account has no credential although its table needs one, or its parameters do not fit its table.",
     "E008": "The database of jobtrack has a `TIME_ZONE` other than UTC; its clock would disagree with its rows.",
     "W001": "Something in a provider table works but deserves a look.",
     "W002": "A reference in `CREDENTIALS` or `AUDIT_KEY` leads nowhere in this environment.",
@@ -34,6 +36,7 @@ IDS: Final[Mapping[str, str]] = {
     "W007": "SQLite is used without DEBUG: it has one writer at a time.",
     "W008": "SQLite is used without `transaction_mode` IMMEDIATE; busy moments then end in errors instead of waits.",
     "W009": "In `LIMITS`, the total time is shorter than a part of it.",
+    "W010": "A table the site uses says `allow_loopback`, but `ALLOW_LOOPBACK` is off: its operations stop.",
     "I001": "`SWEEP` is off: workers do not sweep, so run `manage.py jobtrack_sweep --loop` somewhere.",
 }
 """Every id, without the prefix ``jobtrack.``, and what it means. ``docs/checks.md`` lists the same."""
@@ -82,14 +85,34 @@ def check_settings(**_: Any) -> list[CheckMessage]:
 
 
 def check_tables(**_: Any) -> list[CheckMessage]:
-    """E003, W001."""
+    """E003, W001, W010."""
     from jobtrack_django.runtime import catalog
 
-    if _usable() is None:
+    settings = _usable()
+    if settings is None:
         return []
+    tables = catalog()
+    missing = {str(Path(path)) for path in settings.tables if not _exists(path)}  # E004 says so
     return [
-        _message("E003" if finding.level is Level.ERROR else "W001", str(finding)) for finding in catalog().findings()
+        *(
+            _message("E003" if finding.level is Level.ERROR else "W001", str(finding))
+            for finding in tables.findings()
+            if finding.file not in missing
+        ),
+        *_loopback(settings, tables),
     ]
+
+
+def _loopback(settings: conf.Settings, tables: Catalog) -> Iterator[CheckMessage]:
+    """W010 for tables of the site's own, and those it has accounts for. One that is only shipped harms nobody."""
+    own = {path.stem for path in table_files(settings.tables)}
+    for table_id in sorted({*own, *settings.accounts, *settings.credentials}):
+        table = tables.get(table_id)
+        if table is not None and table.allow_loopback and not settings.allow_loopback:
+            text = f"The table {table_id!r} says allow_loopback, but ALLOW_LOOPBACK is off."
+            yield _message(
+                "W010", text, "For a demo or a test, set ALLOW_LOOPBACK = True; else remove it from the table."
+            )
 
 
 def check_accounts(**_: Any) -> list[CheckMessage]:
@@ -112,12 +135,17 @@ def check_accounts(**_: Any) -> list[CheckMessage]:
 
 def _accounts_of(table: ProviderTable, settings: conf.Settings) -> Iterator[CheckMessage]:
     references, accounts = settings.credentials.get(table.id, {}), settings.accounts.get(table.id, {})
-    needed = {name for name, param in table.params.items() if param.source == "account"}
+    needed = {name: param for name, param in table.params.items() if param.source == "account"}
     for account in sorted({*references, *accounts}):
         if table.auth.kind is not AuthKind.NONE and account not in references:
             yield _message("E007", f"CREDENTIALS has nothing for account {account!r} of {table.id!r}.")
-        for name in sorted(needed - accounts.get(account, {}).keys()):
+        given = accounts.get(account, {})
+        for name in sorted(needed.keys() - given.keys()):
             yield _message("E007", f"ACCOUNTS lacks the parameter {name!r} for account {account!r} of {table.id!r}.")
+        try:
+            check_params(replace(table, params={name: needed[name] for name in needed.keys() & given.keys()}), given)
+        except UsageError as error:
+            yield _message("E007", f"ACCOUNTS, account {account!r} of {table.id!r}: {error.message}.")
 
 
 def _dead_references(settings: conf.Settings) -> Iterator[CheckMessage]:

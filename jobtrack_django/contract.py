@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from jobtrack.core.escalation import Reason
 from jobtrack.core.outcome import LastRequest, outcome
 from jobtrack.worker.wiring import get_runtime
-from jobtrack_django.models import AuditEntry, Operation
+from jobtrack_django.models import AuditEntry, Escalation, Operation
 from jobtrack_django.store import DjangoStore
 
 
 def contract(row: Operation) -> dict[str, Any]:
     """The contract of R-SUB-8 for this row as it was loaded. Three queries, no request."""
     store = DjangoStore(row._state.db or "default")  # noqa: SLF001 - documented by Django
-    return outcome(
+    asked = Escalation.objects.using(store.using).open().filter(operation_id=row.pk).order_by("pk")
+    reasons = list(asked.values_list("reason", flat=True))
+    told = outcome(
         row.to_core(),
-        [question.reason for question in store.open_escalations(row.pk)],
+        [Reason(word) for word in reasons if word in set(Reason)],
         now=store.now(),
         table=get_runtime().tables.get(row.provider),
         last=_last_request(row.pk, store.using),
     )
+    return {**told, "needs_decision": reasons}  # also one that only a newer release knows
 
 
 def _last_request(operation_id: str, using: str) -> LastRequest | None:

@@ -61,6 +61,10 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         """Time for an attempt, and nobody is making one."""
         return self.filter(unleased(), delivered_at__isnull=True, due_at__lte=DatabaseNow())
 
+    def failing(self) -> DeliveryQuerySet:
+        """Not delivered although an attempt was made: its handler raised, or never came back."""
+        return self.filter(~Q(last_error="") | Q(attempts__gt=1), delivered_at__isnull=True)
+
 
 class AuditQuerySet(models.QuerySet["AuditEntry"]):
     """Append-only: an entry is never changed or removed (INV-40)."""

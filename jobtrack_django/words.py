@@ -21,7 +21,7 @@ from jobtrack.core.operation import OperationState
 class Question:
     """A reason as a person reads it."""
 
-    title: Text  # a few words, for lists
+    title: Text | str  # a few words, for lists
     ask: Text  # what is to be decided, and what to look at first
     risk: Text  # what it may mean if the decision is wrong
 
@@ -236,7 +236,19 @@ DELAYS: Final[Mapping[str, Text]] = {
 
 def reason_title(reason: str) -> str:
     """A reason in a few words; one of a newer release as it is stored."""
-    return str(QUESTIONS[Reason(reason)].title) if reason in set(Reason) else reason
+    return str(question(reason).title)
+
+
+def knows(reason: str) -> bool:
+    """Whether this release knows the reason; while a newer one is rolled out, its words are in the rows already."""
+    return reason in set(Reason)
+
+
+def question(reason: str) -> Question:
+    """What a reason asks; of one of a newer release only the word is known."""
+    if knows(reason):
+        return QUESTIONS[Reason(reason)]
+    return Question(title=reason, ask=_("A newer release of jobtrack asks this."), risk=_("Not known here."))
 
 
 def option_label(option: str) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from django.conf import settings
 from django.contrib import admin
@@ -24,6 +24,11 @@ from jobtrack_django import conf
 from jobtrack_django.runtime import catalog
 
 M = TypeVar("M", bound=Model)
+
+_MINUTE = timedelta(minutes=1)
+
+_TAIL = 8
+"""Characters of a shortened id that stay at its end. Ids made in the same moment begin alike."""
 
 if TYPE_CHECKING:
 
@@ -61,6 +66,9 @@ class ReadOnlyAdmin(_ModelAdmin[M]):
     list_per_page = 50
     paginator = BoundedPaginator
     show_full_result_count = False
+
+    class Media:
+        css: ClassVar = {"all": ["jobtrack/admin.css"]}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[M]:
         # Decisions are made on these pages: they read the database that takes the writes.
@@ -122,6 +130,26 @@ class Moment:
     @property
     def html(self) -> SafeString:
         """As ``exact``, and how long ago or ahead."""
-        ago = self.at <= self.now
-        away = _("%s ago") % timesince(self.at, self.now) if ago else _("in %s") % timesince(self.now, self.at)
-        return format_html('{} <span class="jobtrack-quiet">· {}</span>', self.exact, away)
+        return format_html('{} <span class="jobtrack-quiet">· {}</span>', self.exact, self._away())
+
+    def _away(self) -> str:
+        if self.at > self.now:
+            return _("in %s") % apart(self.now, self.at)
+        return _("just now") if self.now - self.at < _MINUTE else _("%s ago") % apart(self.at, self.now)
+
+
+def apart(earlier: datetime, later: datetime) -> str:
+    """How far apart two instants are, in the reader's words; Django would call less than a minute 0 minutes."""
+    return timesince(earlier, later) if later - earlier >= _MINUTE else _("less than a minute")
+
+
+def beside(text: str, aside: str) -> SafeString:
+    """Two facts in one cell of a list, on two lines; "" leaves the second out."""
+    line = format_html(' <span class="jobtrack-aside">{}</span>', aside) if aside else ""
+    return format_html("{}{}", text, line)
+
+
+def shortened(text: str) -> SafeString:
+    """An id that fits into a list: its middle gives way, its end stays; whole for screen readers and when copied."""
+    head, tail = (text[:-_TAIL], text[-_TAIL:]) if len(text) > 2 * _TAIL else (text, "")
+    return format_html('<code class="jobtrack-id" title="{}"><span>{}</span>{}</code>', text, head, tail)

@@ -62,18 +62,19 @@ class Button:
 def evidence(model_admin: EscalationAdmin, request: HttpRequest, runtime: Runtime, escalation: Escalation) -> Any:
     """What a person needs to decide (R-ESC-2): the question, the operation, and the allowed options."""
     now = runtime.store.now()
-    question = words.QUESTIONS[Reason(escalation.reason)]
-    answer = escalation.resolution
+    known = words.knows(escalation.reason)
+    answer = escalation if escalation.decided_at else None
     return {
         **sheet(escalation.operation, now),
         "escalation": escalation,
         "table": runtime.tables.get(escalation.operation.provider),
-        "question": question,
+        "known": known,
+        "question": words.question(escalation.reason),
         "opened": Moment.of(escalation.opened_at, now),
         "answer": answer,
         "answer_label": words.option_label(answer.option) if answer else "",
         "decided": Moment.of(escalation.decided_at, now),
-        "buttons": [] if answer else list(_buttons(model_admin, request, runtime, escalation)),
+        "buttons": list(_buttons(model_admin, request, runtime, escalation)) if known and not answer else [],
     }
 
 
@@ -128,7 +129,8 @@ def decide(model_admin: EscalationAdmin, request: HttpRequest, object_id: int, n
         raise PermissionDenied
     runtime, refused = get_runtime(), False
     form = DecisionForm(request.POST if request.method == "POST" else None, initial={"version": escalation.version})
-    if form.is_valid():
+    answerable = words.knows(escalation.reason) and escalation.decided_at is None
+    if form.is_valid() and answerable:
         try:
             resolve(runtime, _resolution(request, escalation, option, form.cleaned_data))
         except DecisionError:

@@ -22,7 +22,15 @@ from jobtrack.core.escalation import Option, Reason
 from jobtrack.worker.wiring import get_runtime
 from jobtrack_django import conf, words
 from jobtrack_django.admin import deciding
-from jobtrack_django.admin.base import ChoiceFilter, Moment, ProviderFilter, ReadOnlyAdmin, lenient_settings
+from jobtrack_django.admin.base import (
+    ChoiceFilter,
+    Moment,
+    ProviderFilter,
+    ReadOnlyAdmin,
+    beside,
+    lenient_settings,
+    shortened,
+)
 from jobtrack_django.models import Escalation
 from jobtrack_django.store import DjangoStore
 
@@ -61,7 +69,7 @@ class OperationProviderFilter(ProviderFilter):
 
 
 class EscalationAdmin(ReadOnlyAdmin[Escalation]):
-    list_display = ("question", "about", "since", "effect", "last_word", "provider", "decision")
+    list_display = ("question", "effect", "since", "about", "last_word", "decision")
     list_filter = (OpenFilter, ReasonFilter, OperationProviderFilter)
     ordering = (F("decided_at").desc(nulls_first=True), "opened_at")  # who has waited longest comes first
     change_form_template = "jobtrack/admin/escalation.html"
@@ -73,13 +81,10 @@ class EscalationAdmin(ReadOnlyAdmin[Escalation]):
     def question(self, escalation: Escalation) -> str:
         return words.reason_title(escalation.reason)
 
-    @admin.display(description=_("operation"))
-    def about(self, escalation: Escalation) -> str:
-        return escalation.operation_id
-
-    @admin.display(description=_("provider"))
-    def provider(self, escalation: Escalation) -> str:
-        return f"{escalation.operation.provider} / {escalation.operation.account}"
+    @admin.display(description=_("operation, provider"))
+    def about(self, escalation: Escalation) -> SafeString:
+        operation = escalation.operation
+        return beside(shortened(operation.pk), f"{operation.provider} / {operation.account}")
 
     @admin.display(description=_("provider's last word"), empty_value="–")
     def last_word(self, escalation: Escalation) -> str | None:
@@ -97,8 +102,9 @@ class EscalationAdmin(ReadOnlyAdmin[Escalation]):
 
     @admin.display(description=_("decision"), empty_value="–")
     def decision(self, escalation: Escalation) -> str | None:
-        answer = escalation.resolution
-        return f"{words.option_label(answer.option)}, {answer.actor}" if answer else None
+        if escalation.decided_at is None:
+            return None
+        return f"{words.option_label(escalation.option)}, {escalation.actor}"
 
     def has_option_permission(self, request: HttpRequest, option: Option, obj: Escalation | None = None) -> bool:
         """Whether this person may choose ``option``. Override it for rules of your own, per provider for example."""

@@ -8,11 +8,13 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from jobtrack_django import conf, words
-from jobtrack_django.admin.base import ChoiceFilter, Moment, ProviderFilter, ReadOnlyAdmin
+from jobtrack_django.admin.base import ChoiceFilter, Moment, ProviderFilter, ReadOnlyAdmin, beside, shortened
 from jobtrack_django.admin.sheet import sheet
+from jobtrack_django.asides import open_reasons, with_open_questions
 from jobtrack_django.models import Operation
 from jobtrack_django.storable import storable
 from jobtrack_django.store import DjangoStore
@@ -27,7 +29,7 @@ class StateFilter(ChoiceFilter):
 
 
 class OperationAdmin(ReadOnlyAdmin[Operation]):
-    list_display = ("id", "stands", "provider", "account", "job_id", "reference", "last_word", "next_look", "created")
+    list_display = ("called", "stands", "next_look", "last_word", "job", "created")
     list_filter = (StateFilter, ProviderFilter, "created_at")
     search_fields = ("id",)  # only switches the search box on; `get_search_results` says what is searched
     search_help_text = _("The whole id, job id or reference, exactly as it is written.")
@@ -46,9 +48,22 @@ class OperationAdmin(ReadOnlyAdmin[Operation]):
             return queryset, False
         return queryset.filter(Q(pk=term) | Q(job_id=term) | Q(reference=term)), False
 
-    @admin.display(description=_("state"), ordering="state")
-    def stands(self, operation: Operation) -> str:
-        return words.state_label(operation.state)
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Operation]:
+        return with_open_questions(super().get_queryset(request))
+
+    @admin.display(description=_("id, reference"), ordering="id")
+    def called(self, operation: Operation) -> SafeString:
+        return beside(shortened(operation.pk), operation.reference)
+
+    @admin.display(description=_("state, because"), ordering="state")
+    def stands(self, operation: Operation) -> SafeString:
+        """With what a person is asked, else why it failed."""
+        asked = ", ".join(map(words.reason_title, open_reasons(operation)))
+        return beside(words.state_label(operation.state), asked or words.reason_title(operation.cause))
+
+    @admin.display(description=_("job, provider"))
+    def job(self, operation: Operation) -> SafeString:
+        return beside(shortened(operation.job_id), f"{operation.provider} / {operation.account}")
 
     @admin.display(description=_("provider's last word"), empty_value="–")
     def last_word(self, operation: Operation) -> str | None:

@@ -11,7 +11,8 @@ from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 
 from jobtrack_django import words
-from jobtrack_django.admin.base import Moment
+from jobtrack_django.admin.base import Moment, apart
+from jobtrack_django.followups import FollowUp, follow_ups
 from jobtrack_django.models import Operation
 from jobtrack_django.narrative import LIMIT, Fold, Line, check_chain, history, story
 
@@ -26,7 +27,7 @@ class Counter:
 
 
 def sheet(operation: Operation, now: datetime) -> dict[str, Any]:
-    """Everything the pages say about an operation; one query, for the audit entries."""
+    """Everything the pages say about an operation; two queries, for the audit entries and the follow-ups."""
     entries = history(operation)
     told = story(entries)
     return {
@@ -37,7 +38,7 @@ def sheet(operation: Operation, now: datetime) -> dict[str, Any]:
         "observed": Moment.of(operation.observed_at, now),
         "since": Moment.of(operation.provider_state_since, now),
         "expires": Moment.of(operation.expires_at, now),
-        "elapsed": timesince(operation.accepted_at, now),
+        "elapsed": apart(operation.accepted_at, now),
         "last_answer": _last_answer(told, now),
         "deadline": Moment.of(operation.deadline, now),
         "needed_by": Moment.of(operation.needed_by, now),
@@ -45,6 +46,7 @@ def sheet(operation: Operation, now: datetime) -> dict[str, Any]:
         "not_before": Moment.of(operation.not_before, now) if (operation.not_before or now) > now else None,
         "next_why": words.delay_label(operation.delay_source),
         "counters": _counters(operation),
+        "follow_ups": [_follow_up(told, now) for told in follow_ups(operation)],
         "story": [_row(line, now) for line in told],
         "chain": check_chain(operation, entries),
         "limit": LIMIT if operation.audit_seq > LIMIT else None,
@@ -56,6 +58,12 @@ def _row(told: Line | Fold, now: datetime) -> dict[str, Any]:
     if isinstance(told, Fold):
         return {"text": told.text, "folded": [_row(line, now) for line in told.lines]}
     return {"line": told, "moment": Moment.of(told.at, now)}
+
+
+def _follow_up(told: FollowUp, now: datetime) -> dict[str, Any]:
+    """A follow-up with its moments."""
+    delivered, following = Moment.of(told.delivered_at, now), Moment.of(told.next_attempt_at, now)
+    return {"told": told, "delivered": delivered, "next": following}
 
 
 def _counters(operation: Operation) -> Sequence[Counter]:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from typing import Any
 
 from jobtrack.core.operation import OperationState
 from jobtrack_django import conf
+from jobtrack_django.asides import failing_events, open_reasons, with_failing_follow_ups, with_open_questions
 from jobtrack_django.management.told import ToldCommand
 from jobtrack_django.models import Operation
 from jobtrack_django.storable import storable
 
 _MOST = 100_000
+
+_CHUNK = 1000
+"""Rows whose questions and follow-ups are read at once; a database takes only so many ids in one query."""
 
 _COLUMNS = ("id", "state", "provider", "provider_state", "requests", "next look", "because")
 
@@ -33,7 +38,8 @@ class Command(ToldCommand):
             for row in rows:
                 self.stdout.write(json.dumps(row.outcome()))
             return
-        table = [_COLUMNS, *map(_line, rows)]
+        told = with_failing_follow_ups(with_open_questions(rows))
+        table = [_COLUMNS, *map(_line, told.iterator(_CHUNK))]
         widths = [max(len(line[column]) for line in table) for column in range(len(_COLUMNS))]
         for line in table:
             self.stdout.write("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
@@ -56,5 +62,17 @@ def _line(row: Operation) -> tuple[str, ...]:
         row.provider_state or "-",
         f"{row.spent_status_requests}/{row.limit_status_requests}",
         row.wake_at.strftime("%Y-%m-%d %H:%M:%SZ") if row.wake_at else "-",
-        row.delay_source if row.wake_at else "-",
+        "; ".join(_because(row)) or "-",
     )
+
+
+def _because(row: Operation) -> Iterator[str]:
+    """Why the next look is when it is, what a person is asked or else why it failed, and what does not get through."""
+    if row.wake_at:
+        yield row.delay_source
+    asked = open_reasons(row) or [row.cause]
+    if any(asked):
+        yield ", ".join(asked)
+    failing = failing_events(row)
+    if failing:
+        yield f"{', '.join(failing)} failing"

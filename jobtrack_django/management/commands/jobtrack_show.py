@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 from jobtrack_django.api import get_operation
+from jobtrack_django.followups import follow_ups
 from jobtrack_django.management.told import ToldCommand
 from jobtrack_django.models import Operation
 from jobtrack_django.narrative import Fold, Line, check_chain, history, story
@@ -25,12 +26,13 @@ class Command(ToldCommand):
         operation = get_operation(options["id"])
         if options["json"]:
             told = [json.loads(entry.body) for entry in operation.audit.order_by("seq")]
-            self.stdout.write(json.dumps({"outcome": operation.outcome(), "story": told}))
+            called = [each.as_json() for each in follow_ups(operation)]
+            self.stdout.write(json.dumps({"outcome": operation.outcome(), "follow_ups": called, "story": told}))
             return
         entries = history(operation)
         told_lines = map(_line, story(entries))
         chain = check_chain(operation, entries).text
-        for line in (*_head(operation), f"  {chain}", "", *told_lines, *_questions(operation)):
+        for line in (*_head(operation), f"  {chain}", "", *told_lines, *_followed(operation), *_questions(operation)):
             self.stdout.write(line)
 
 
@@ -51,7 +53,24 @@ def _line(told: Line | Fold) -> str:
     """One entry of the story, or several looks without news, on one line."""
     if isinstance(told, Fold):
         return f"{'':20}  {told.text}"
-    return f"{told.at.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}  {told.title}: {' '.join(told.sentences)}"
+    return f"{_utc(told.at)}  {told.title}: {' '.join(told.sentences)}"
+
+
+def _followed(operation: Operation) -> Iterator[str]:
+    """Where the end of the operation has got to in the site's own code."""
+    for each in follow_ups(operation):
+        if each.delivered_at:
+            stands = f"delivered {_utc(each.delivered_at)}"
+        elif each.next_attempt_at:
+            stands = f"NOT DELIVERED, next attempt {_utc(each.next_attempt_at)}"
+        else:
+            stands = "NOT DELIVERED, no further attempt until a person decides"
+        error = f"; last error: {each.last_error}" if each.last_error else ""
+        yield f"follow-up {each.event} ({each.handler}): {stands}; attempts: {each.attempts}{error}"
+
+
+def _utc(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
 def _questions(operation: Operation) -> Iterator[str]:

@@ -53,4 +53,11 @@ class Command(ToldCommand):
         for number in (signal.SIGINT, signal.SIGTERM):
             # In a thread: the handler may interrupt this one while it holds the very lock that `stop` takes.
             signal.signal(number, lambda *_: Thread(target=sweeper.stop).start())
+        self._say(f"Sweeping, at least every {interval_s:g} s, until SIGINT or SIGTERM.")
         sweeper.run()
+        self._say("Stopped.")
+
+    def _say(self, line: str) -> None:
+        """At once, also into a file or a pipe."""
+        self.stdout.write(line)
+        self.stdout.flush()
