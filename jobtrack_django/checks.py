@@ -37,6 +37,7 @@ IDS: Final[Mapping[str, str]] = {
     "W008": "SQLite is used without `transaction_mode` IMMEDIATE; busy moments then end in errors instead of waits.",
     "W009": "In `LIMITS`, the total time is shorter than a part of it.",
     "W010": "A table the site uses says `allow_loopback`, but `ALLOW_LOOPBACK` is off: its operations stop.",
+    "W011": "This process has loaded no Celery app; wake-ups go to Celery's default broker, where no worker listens.",
     "I001": "`SWEEP` is off: workers do not sweep, so run `manage.py jobtrack_sweep --loop` somewhere.",
 }
 """Every id, without the prefix ``jobtrack.``, and what it means. ``docs/checks.md`` lists the same."""
@@ -169,7 +170,7 @@ def _dead_references(settings: conf.Settings) -> Iterator[CheckMessage]:
 
 
 def check_celery(**_: Any) -> Iterable[CheckMessage]:
-    """W004, W005, W006."""
+    """W004, W005, W006, W011."""
     from jobtrack.worker.wiring import broker_facts
 
     settings, facts = _usable() or conf.Settings(), broker_facts()
@@ -177,6 +178,9 @@ def check_celery(**_: Any) -> Iterable[CheckMessage]:
     if facts["eager"]:
         hint = "In tests, use jobtrack.testing.run_due() and leave task_always_eager off."
         found.append(_message("W004", "task_always_eager is on.", hint))
+    if not facts["chosen"]:
+        hint = "Import your Celery app in the __init__.py beside settings.py: from .celery import app as celery_app."
+        found.append(_message("W011", "No Celery app is loaded in this process.", hint))
     visibility_s = facts["visibility_timeout"]
     if isinstance(visibility_s, int | float) and visibility_s < 4 * settings.horizon.total_seconds():
         found.append(_message("W005", f"visibility_timeout is {visibility_s:g} s, HORIZON_S {settings.horizon}."))

@@ -22,6 +22,7 @@ from jobtrack.core.table import (
     Polling,
     ProviderTable,
     RequestLimits,
+    Retention,
     StatusSpec,
 )
 
@@ -48,6 +49,7 @@ def build(root: Node, source_text: str, report: Report) -> ProviderTable:
         budget=_budget(root.get("budget"), reader),
         gate=_gate(root.get("gate"), reader),
         limits=_limits(root.get("limits"), reader),
+        retention=_retention(root.get("retention"), reader),
         examples=_examples(root.get("examples"), built, reader),
         **fill(
             root,
@@ -131,6 +133,10 @@ def _gate(node: Node | None, reader: Reader) -> GatePolicy:
 def _limits(node: Node | None, reader: Reader) -> RequestLimits:
     duration = reader.duration
     return RequestLimits(**fill(node, connect=duration, read=duration, total=duration, max_bytes=whole))
+
+
+def _retention(node: Node | None, reader: Reader) -> Retention:
+    return Retention(**fill(node, job=reader.duration, result=reader.duration))
 
 
 def _examples(node: Node | None, status: StatusSpec, reader: Reader) -> tuple[Example, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from jobtrack.catalog.nodes import Node
 from jobtrack.catalog.parts import NOWHERE, Reader, fill, flag, gap, named, text, texts, whole
 from jobtrack.catalog.strict import quoted
+from jobtrack.core.reply import Trouble
 from jobtrack.core.table import (
     Body,
     BodyKind,
@@ -63,6 +64,7 @@ def build_status(node: Node, reader: Reader) -> StatusSpec:
             expires_at=lambda item: _instant(item, reader),
             not_found=lambda item: _not_found(item, reader),
             stall_after=reader.duration,
+            stop_on=lambda item: frozenset(Trouble(word) for word in texts(item)),
         ),
     )
 

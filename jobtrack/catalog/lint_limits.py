@@ -65,6 +65,8 @@ def _positive(checks: _Checks, table: ProviderTable) -> None:
         ("limits", "read"): limits.read,
         ("limits", "total"): limits.total,
         ("status", "stall_after"): table.status.stall_after,
+        ("retention", "job"): table.retention.job,
+        ("retention", "result"): table.retention.result,
     }
     for path, length in durations.items():
         if length == _ZERO:
@@ -100,6 +102,13 @@ def _order(checks: _Checks, table: ProviderTable) -> None:
             ("status", "stall_after"),
             "never",
             f"The deadline ({duration(deadline)}) comes first; write less or remove it.",
+        )
+    kept = table.retention.job
+    if kept is not None and kept < deadline:
+        checks.warn(
+            ("retention", "job"),
+            "removed",
+            f"The provider removes the job before the deadline ({duration(deadline)}); write an earlier deadline.",
         )
     if window >= deadline:
         checks.warn(

@@ -10,6 +10,7 @@ from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.observation import DelaySource, Kind, Observation
 from jobtrack.core.operation import Operation, OperationState, Spent
 from jobtrack.core.reply import Trouble
+from jobtrack.core.schedule import duration
 from jobtrack.core.table import ProviderTable
 
 
@@ -59,6 +60,10 @@ _ENDS = {
 }
 
 
+_SOON = timedelta(days=3)
+"""So close to the removal of a job a person is told when it comes; a weekend fits in."""
+
+
 def charge(spent: Spent, observation: Observation) -> Spent:
     """Counters after an answer. The status request itself was debited by the claim (R-BUDGET-2, R-BUDGET-3)."""
     if observation.kind is Kind.RATE_LIMITED:
@@ -89,13 +94,22 @@ def decide(
         return _stop(_STOPS[kind], observation.detail or observation.label)
     over = _over(table, operation, observation, now)
     if over is not None:
-        return over
+        return _with_retention(over, table, operation, now)
     return _wait(table, operation, observation, now, draw)
 
 
-def decide_unsent(operation: Operation, *, now: datetime) -> Decision:
-    """What follows when a due row may not send: its deadline or budget is over, or it was only woken to be told."""
-    return _exhausted(operation, now) or _parked(operation, operation.not_before or now, now, _source(operation))
+def decide_unsent(operation: Operation, *, now: datetime, table: ProviderTable | None = None) -> Decision:
+    """What follows when a due row may not send: its deadline or budget is over, or it was only woken to be told.
+
+    Args:
+        operation: the row after the claim.
+        now: the store's clock.
+        table: the newest table; None: this worker has none.
+    """
+    over = _exhausted(operation, now)
+    if over is not None:
+        return over if table is None else _with_retention(over, table, operation, now)
+    return _parked(operation, operation.not_before or now, now, _source(operation))
 
 
 def business_question(operation: Operation, *, now: datetime) -> Question | None:
@@ -148,6 +162,9 @@ def _over(table: ProviderTable, operation: Operation, observation: Observation, 
         return _stop(Reason.JOB_NOT_FOUND, observation.detail)
     if observation.kind is Kind.RATE_LIMITED and spent.rate_limited >= budget.rate_limited:
         return _stop(Reason.RATE_LIMITED, f"{spent.rate_limited} answers said: too many requests.")
+    if observation.kind is Kind.TRANSPORT_FAILURE and observation.trouble in table.status.stop_on:
+        detail = f"The table stops at once on {observation.trouble}: {observation.detail}"
+        return _stop(Reason.TRANSPORT_FAILURES_EXHAUSTED, detail)
     if observation.kind is Kind.TRANSPORT_FAILURE and spent.transport_failures >= budget.transport_failures:
         detail = f"{spent.transport_failures} requests failed; the last one: {observation.detail}"
         return _stop(Reason.TRANSPORT_FAILURES_EXHAUSTED, detail)
@@ -190,6 +207,20 @@ def _exhausted(operation: Operation, now: datetime, label: str = "") -> Stop | N
             f"All {operation.budget.status_requests} status requests are used; the provider's last word is: {said}.",
         )
     return None
+
+
+def _with_retention(stop: Stop, table: ProviderTable, operation: Operation, now: datetime) -> Stop:
+    """Say how much time a person has: a job may end after we stopped looking, and be removed (R-FACT-2)."""
+    told = [stop.question.detail]
+    if table.retention.job is not None:
+        until = operation.accepted_at + table.retention.job
+        if until <= now:
+            told.append(f"The provider kept the job until {_spoken(until)} only.")
+        elif until <= now + _SOON:
+            told.append(f"The provider keeps the job until {_spoken(until)}.")
+    if table.retention.result is not None:
+        told.append(f"It keeps a result for {duration(table.retention.result)} after the job has ended.")
+    return Stop(question=replace(stop.question, detail=" ".join(told)))
 
 
 def _source(operation: Operation) -> DelaySource:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
+from jobtrack.core.reply import Trouble
+
 
 class Meaning(StrEnum):
     """What a declared state or rule says about the job (R-TABLE-2)."""
@@ -281,6 +283,7 @@ class StatusSpec:
     hints: tuple[Hint, ...] = ()
     not_found: NotFound = field(default_factory=NotFound)
     stall_after: timedelta | None = None  # a state unchanged longer than this stops; None: never
+    stop_on: frozenset[Trouble] = frozenset()  # network errors that stop at once instead of being retried (R-TABLE-5)
 
 
 # --- schedule, budgets, limits ---------------------------------------------------------------------
@@ -342,6 +345,14 @@ class RequestLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long the provider says it keeps things (R-TABLE-5). Told to people; nothing is decided by it."""
+
+    job: timedelta | None = None  # the job, from its acceptance; None: not documented
+    result: timedelta | None = None  # the result, from the end of the job; None: not documented
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
     """An answer and what it means; runs as a test (R-TABLE-7)."""
 
@@ -370,6 +381,7 @@ class ProviderTable:
     budget: BudgetSpec = field(default_factory=BudgetSpec)
     gate: GatePolicy = field(default_factory=GatePolicy)
     limits: RequestLimits = field(default_factory=RequestLimits)
+    retention: Retention = field(default_factory=Retention)
     on_failure: str = "escalate"  # or "close": failure, cancelled and expired need no decision
     allow_loopback: bool = False  # plain http to loopback hosts (demo, tests); settings must allow it too
     examples: tuple[Example, ...] = ()

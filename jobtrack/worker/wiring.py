@@ -72,7 +72,8 @@ def broker_facts(app: Celery | None = None) -> dict[str, object]:
     Returns:
         ``eager`` (bool), ``transport`` (str, the driver), ``visibility_timeout`` (seconds, or None if the broker
         has none), ``accept_content`` (list), ``task_serializer`` (str), ``eta_task_limit`` (int, or None if unset),
-        ``quorum`` (bool, RabbitMQ's native delay is used).
+        ``quorum`` (bool, RabbitMQ's native delay is used), ``chosen`` (bool, False: this process has loaded no Celery
+        app, so its messages go to whatever broker is Celery's default).
     """
     app = app_or_default(app)
     conf = app.conf
@@ -84,7 +85,13 @@ def broker_facts(app: Celery | None = None) -> dict[str, object]:
         "task_serializer": str(conf.task_serializer),
         "eta_task_limit": conf.get("worker_eta_task_limit"),
         "quorum": broker.quorum(app),
+        "chosen": not _made_up(app),
     }
+
+
+def _made_up(app: Celery) -> bool:
+    """Whether this is the app that Celery makes up when a process has loaded none."""
+    return app.main == "default" and not app.set_as_current
 
 
 def run_task_inline(name: str, operation_id: str) -> None:

@@ -42,6 +42,7 @@ def sound(settings, monkeypatch):
         "visibility_timeout": 3600.0,
         "accept_content": ["json"],
         "task_serializer": "json",
+        "chosen": True,
     }
     monkeypatch.setattr(wiring, "broker_facts", lambda: facts)
     return facts
@@ -195,6 +196,7 @@ def test_a_name_of_no_table(settings):
     ("fact", "value", "number"),
     [
         ("eager", True, "W004"),
+        ("chosen", False, "W011"),
         ("visibility_timeout", 60.0, "W005"),
         ("accept_content", ["json", "pickle"], "W006"),
     ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -148,3 +150,15 @@ def test_a_process_that_is_no_worker_looks_for_the_task_first(monkeypatch, late)
             wiring.run_task_inline("shop.late", "op-1")
 
     assert seen == (["op-1"] if late else [])
+
+
+def test_facts_tell_a_process_that_has_loaded_no_celery_app() -> None:
+    code = """
+from celery import Celery
+from jobtrack.worker.wiring import broker_facts
+before = broker_facts()["chosen"]
+app = Celery("mysite", broker="memory://")
+print(before, broker_facts()["chosen"])
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.split() == ["False", "True"]
