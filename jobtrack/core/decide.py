@@ -219,7 +219,7 @@ def _with_retention(stop: Stop, table: ProviderTable, operation: Operation, now:
         elif until <= now + _SOON:
             told.append(f"The provider keeps the job until {_spoken(until)}.")
     if table.retention.result is not None:
-        told.append(f"It keeps a result for {duration(table.retention.result)} after the job has ended.")
+        told.append(f"The provider keeps a result for {duration(table.retention.result)} after the job has ended.")
     return Stop(question=replace(stop.question, detail=" ".join(told)))
 
 

@@ -262,7 +262,7 @@ def _request(runtime: Runtime, turn: _Turn) -> Request | NoAnswer:
 
 def _conclude_unsent(runtime: Runtime, turn: _Turn) -> Looked:
     now = runtime.store.now()
-    decision = decide_unsent(turn.claim.operation, now=now)
+    decision = decide_unsent(turn.claim.operation, now=now, table=turn.table)
     return settle(runtime, turn.claim.operation, decision, event="look", table=turn.table, now=now)
 
 
@@ -278,7 +278,7 @@ def _conclude(runtime: Runtime, turn: _Turn, reply: Reply) -> Looked:
     if observation.kind is Kind.DENIED and not moved:
         # Another operation's denial already asks about this account: one question, not thousands.
         recheck = max(now + gates.RECHECK, operation.not_before or now)
-        decision = decide_unsent(replace(operation, not_before=recheck), now=now)
+        decision = decide_unsent(replace(operation, not_before=recheck), now=now, table=turn.table)
     return settle(
         runtime,
         _seen(operation, observation, turn.table, now),

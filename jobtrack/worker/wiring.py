@@ -91,7 +91,7 @@ def broker_facts(app: Celery | None = None) -> dict[str, object]:
 
 def _made_up(app: Celery) -> bool:
     """Whether this is the app that Celery makes up when a process has loaded none."""
-    return app.main == "default" and not app.set_as_current
+    return app.main == "default" and not getattr(app, "set_as_current", True)
 
 
 def run_task_inline(name: str, operation_id: str) -> None:

@@ -19,7 +19,7 @@ def find_table(name: str) -> ProviderTable:
     return load_file(HERE / name)
 
 
-CASES = [case for path in sorted(HERE.glob("b[0-9]*.yaml")) for case in load_cases(path, find_table)]
+CASES = [case for path in sorted(HERE.glob("*.yaml")) for case in load_cases(path, find_table)]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

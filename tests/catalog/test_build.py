@@ -10,6 +10,7 @@ import pytest
 from jobtrack.catalog import load_text, places, sample_operation
 from jobtrack.catalog.examples import NOW
 from jobtrack.core.operation import OperationState
+from jobtrack.core.reply import Trouble
 from jobtrack.core.table import (
     Auth,
     AuthKind,
@@ -38,6 +39,7 @@ from jobtrack.core.table import (
     RequestLimits,
     RequestSpec,
     ResultSpec,
+    Retention,
     Rule,
     StatePart,
     StateRow,
@@ -65,6 +67,7 @@ budget:
   extension: {time: 1h, status_requests: 40, times: 2}
 gate: {scope: operation, max_hold: 2h, breaker_failures: 0, breaker_hold: 1m}
 limits: {connect: 1s, read: 2s, total: 30s, max_bytes: 2048}
+retention: {job: 30d, result: 24h}
 on_failure: close
 status:
   request:
@@ -111,6 +114,7 @@ status:
   hints: [{body: /wait, unit: seconds}, {header: X-Wait, unit: milliseconds}]
   not_found: {for: 90s, then: stop}
   stall_after: 1h
+  stop_on: [tls, dns, tls]
 """
 
 
@@ -158,6 +162,7 @@ def test_every_key_is_built():
     assert table.limits == RequestLimits(
         connect=timedelta(seconds=1), read=timedelta(seconds=2), total=timedelta(seconds=30), max_bytes=2048
     )
+    assert table.retention == Retention(job=timedelta(days=30), result=timedelta(hours=24))
     assert table.on_failure == "close"
 
 
@@ -241,6 +246,7 @@ def test_every_key_of_the_status_part_is_built():
         ),
         not_found=NotFound(window=timedelta(seconds=90)),
         stall_after=timedelta(hours=1),
+        stop_on=frozenset({Trouble.TLS, Trouble.DNS}),
     )
     assert status == expected
 

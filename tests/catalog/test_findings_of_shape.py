@@ -50,6 +50,8 @@ def lines(text: str) -> list[str]:
         ),
         ("budget: {status_requests: 10.0}", "10.0 does not fit here; write a whole number from 1 to 100000."),
         ("budget: {status_requests: true}", "true does not fit here; write a whole number from 1 to 100000."),
+        ("retention: {job: 30}", "30 has no unit; write a whole number with its unit,"),
+        ("retention: {jobs: 30d}", "The key jobs is not known here; did you mean job?"),
         ("auth: baerer", "baerer is not known here; did you mean bearer?"),
         ("auth: {heder: X-Key}", "The key heder is not known here; did you mean header?"),
         ("auth: 7", '7 is not text as it stands; write "7".'),

@@ -126,6 +126,8 @@ TOPS = [
     ("zero", "polling: {min_interval: 0ms}"),
     ("zero", "budget: {extension: {time: 0s, status_requests: 1, times: 1}}"),
     ("zero", "gate: {breaker_hold: 0s}"),
+    ("zero", "retention: {job: 0s}"),
+    ("zero", "retention: {result: 0h}"),
     ("example", "examples: [{reply: {http: 200, json: {status: done}}, means: pending}]"),
     ("example", "examples: [{reply: {http: 500}, means: pending}]"),
     ("example", "examples: [{reply: {http: 200, json: {}, text: x}, means: pending}]"),
@@ -177,6 +179,7 @@ WARNINGS = [
     ("too_few_requests", STATES, "budget: {status_requests: 5}"),
     ("too_few_requests", STATES, "polling: {factor: 1}"),
     ("too_few_requests", STATES, "budget: {deadline: 40m, status_requests: 40}"),
+    ("removed", STATES, "retention: {job: 59m}"),
     ("unused_param", STATES, "params: {region: {from: caller, pattern: slug}}"),
 ]
 

@@ -14,7 +14,7 @@ from jobtrack.core.escalation import Reason
 from jobtrack.core.observation import DelaySource, Guidance, Kind, Observation
 from jobtrack.core.operation import Budget, Operation, OperationState, Spent
 from jobtrack.core.reply import Trouble
-from jobtrack.core.table import NotFound, Polling, ProviderTable, RequestSpec, StatusSpec
+from jobtrack.core.table import NotFound, Polling, ProviderTable, RequestSpec, Retention, StatusSpec
 
 S = timedelta(seconds=1)
 T0 = datetime(2030, 1, 7, 12, tzinfo=UTC)
@@ -114,6 +114,65 @@ def test_what_stops_and_asks_a_person(
     decision = decided(observation, operation, now)
     assert isinstance(decision, Stop)
     assert (decision.question.reason, decision.question.blocking) == (reason, True)
+
+
+def test_an_error_the_table_stops_on_is_not_tried_again() -> None:
+    """R-TABLE-5: which errors of the network are retried."""
+    table = replace(TABLE, status=replace(TABLE.status, stop_on=frozenset({Trouble.TLS})))
+    kinds = {}
+    for trouble in (None, *Trouble):
+        seen = said(Kind.TRANSPORT_FAILURE, trouble=trouble, detail="no certificate")
+        kinds[trouble] = decide(table, spent(transport_failures=1), seen, now=NOW, draw=LONGEST)
+    stop = kinds.pop(Trouble.TLS)
+    assert isinstance(stop, Stop)
+    assert (stop.question.reason, stop.question.detail) == (
+        Reason.TRANSPORT_FAILURES_EXHAUSTED,
+        "The table stops at once on tls: no certificate",
+    )
+    assert {type(decision) for decision in kinds.values()} == {Wait}
+
+
+DAY = timedelta(days=1)
+RETENTIONS = [
+    (Retention(), 40 * DAY, ""),
+    (Retention(job=30 * DAY), 26 * DAY, ""),
+    (Retention(job=30 * DAY), 27 * DAY, " The provider keeps the job until 2030-02-06 12:00:00 UTC."),
+    (Retention(job=30 * DAY), 30 * DAY, " The provider kept the job until 2030-02-06 12:00:00 UTC only."),
+    (Retention(result=24 * 3600 * S), 26 * DAY, " The provider keeps a result for 1d after the job has ended."),
+    (
+        Retention(job=30 * DAY, result=1800 * S),
+        29 * DAY,
+        " The provider keeps the job until 2030-02-06 12:00:00 UTC."
+        " The provider keeps a result for 30m after the job has ended.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("retention", "age", "told"), RETENTIONS)
+def test_a_person_is_told_how_long_the_provider_keeps_things(retention: Retention, age: timedelta, told: str) -> None:
+    """R-TABLE-5, R-FACT-2: at every limit of our own looking, and when the job is not found."""
+    table, now = replace(TABLE, retention=retention), T0 + age
+    asked = [
+        decide_unsent(OPERATION, now=now, table=table),
+        *(
+            decide(table, spent(transport_failures=5), said(kind, detail="Gone."), now=now, draw=LONGEST)
+            for kind in (Kind.NOT_FOUND, Kind.RATE_LIMITED, Kind.TRANSPORT_FAILURE, Kind.PENDING)
+        ),
+    ]
+    plain = [
+        decide_unsent(OPERATION, now=now),
+        *(
+            decide(TABLE, spent(transport_failures=5), said(kind, detail="Gone."), now=now, draw=LONGEST)
+            for kind in (Kind.NOT_FOUND, Kind.RATE_LIMITED, Kind.TRANSPORT_FAILURE, Kind.PENDING)
+        ),
+    ]
+    for stop, bare in zip(asked, plain, strict=True):
+        assert isinstance(stop, Stop)
+        assert isinstance(bare, Stop)
+        assert stop.question.detail == bare.question.detail + told
+    other = decide(table, OPERATION, said(Kind.UNKNOWN_STATE, detail="odd"), now=now, draw=LONGEST)
+    assert isinstance(other, Stop)
+    assert other.question.detail == "odd"
 
 
 WAITS = [
