@@ -28,8 +28,8 @@ IDS: Final[Mapping[str, str]] = {
     "E007": "An account has no credential although its table needs one, or its parameters do not fit its table.",
     "E008": "The database of jobtrack has a `TIME_ZONE` other than UTC; its clock would disagree with its rows.",
     "W001": "Something in a provider table works but deserves a look.",
-    "W002": "A reference in `CREDENTIALS` or `AUDIT_KEY` leads nowhere in this environment.",
-    "W003": "`CREDENTIALS` or `ACCOUNTS` names a provider table that does not exist.",
+    "W002": "A reference in `CREDENTIALS`, `PROXIES` or `AUDIT_KEY` leads nowhere in this environment.",
+    "W003": "`CREDENTIALS`, `ACCOUNTS` or `PROXIES` names a provider table that does not exist.",
     "W004": "Celery runs tasks eagerly: no wake-ups are published, so nothing is polled.",
     "W005": "The broker's visibility timeout is shorter than four horizons; countdowns are shortened to fit.",
     "W006": "Celery accepts messages other than JSON; a forged one could run code in a worker.",
@@ -125,7 +125,7 @@ def check_accounts(**_: Any) -> list[CheckMessage]:
         return []
     tables = catalog()
     found: list[CheckMessage] = []
-    for table_id in sorted({*settings.credentials, *settings.accounts}):
+    for table_id in sorted({*settings.credentials, *settings.accounts, *settings.proxies}):
         table = tables.get(table_id)
         if table is not None:
             found += _accounts_of(table, settings)
@@ -158,6 +158,7 @@ def _dead_references(settings: conf.Settings) -> Iterator[CheckMessage]:
         for table_id, accounts in settings.credentials.items()
         for account, reference in accounts.items()
     }
+    named |= {f"PROXIES[{table_id!r}]": text for table_id, text in settings.proxies.items() if "://" not in text}
     if settings.audit_key:
         named["AUDIT_KEY"] = settings.audit_key
     for place, reference in named.items():

@@ -1,7 +1,7 @@
 """The one setting ``JOBTRACK``, read into a frozen record. It is read again whenever it changes.
 
-A secret never stands in it: ``CREDENTIALS`` and ``AUDIT_KEY`` hold references (``env:NAME``, ``file:/path``,
-``setting:NAME``, ``callable:dotted.path``), resolved when they are used.
+A secret never stands in it: ``CREDENTIALS``, ``PROXIES`` and ``AUDIT_KEY`` hold references (``env:NAME``,
+``file:/path``, ``setting:NAME``, ``callable:dotted.path``), resolved when they are used.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Settings:
     tables: tuple[str, ...] = ()  # folders and files with provider tables, besides the shipped ones
     accounts: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)  # table -> account -> params
     credentials: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # table -> account -> reference
+    proxies: Mapping[str, str] = field(default_factory=dict)  # table -> address of its proxy, or reference to one
     allow_loopback: bool = False  # tables with `allow_loopback` may reach this very machine, by plain http
     allow_private: tuple[str, ...] = ()  # private networks (CIDR) that may be reached
     database: str = "default"  # alias of the database that holds the rows
@@ -176,6 +177,16 @@ def reference(value: object) -> str:
     return f"{kind}:{name}"
 
 
+def _proxy(value: object) -> str:
+    """The address of a proxy or a reference to one. The message never repeats the value: it may hold a password."""
+    from jobtrack.transports.proxy import check_declared  # httpx is loaded only where a proxy is declared
+
+    try:
+        return check_declared(value if isinstance(value, str) else "")
+    except ConfigurationError as error:
+        raise _Unusable(f"cannot be used: {error.message}.") from None
+
+
 def _each(convert: Callable[[object], Any]) -> Callable[[object], dict[str, Any]]:
     """A dictionary with text keys whose values are converted one by one."""
 
@@ -234,6 +245,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "TABLES": ("tables", _paths),
     "ACCOUNTS": ("accounts", _each(_each(_each(_text)))),
     "CREDENTIALS": ("credentials", _each(_each(reference))),
+    "PROXIES": ("proxies", _each(_proxy)),
     "ALLOW_LOOPBACK": ("allow_loopback", _bool),
     "ALLOW_PRIVATE": ("allow_private", _networks),
     "DATABASE": ("database", _text),

@@ -35,7 +35,7 @@ def build_runtime() -> Runtime:
     policy = EgressPolicy.of(allow_loopback=settings.allow_loopback, allow_private=settings.allow_private)
     return Runtime(
         store=DjangoStore(settings.database),
-        transport=HttpxTransport(credentials(), policy, limits=settings.limits),
+        transport=HttpxTransport(credentials(), policy, limits=settings.limits, proxies=settings.proxies),
         scheduler=CeleryScheduler(queue=settings.queue, horizon=settings.horizon, grace=settings.timing.grace),
         tables=catalog(),
         draw=random.random,

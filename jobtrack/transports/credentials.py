@@ -30,6 +30,9 @@ from jobtrack.core.reply import Request
 from jobtrack.core.table import Auth, AuthKind
 from jobtrack.errors import CredentialError
 
+REFERENCE_KINDS = ("env", "file", "setting", "callable")
+"""Ways to name a secret."""
+
 _FILE_LIMIT = 64 * 1024
 _VISIBLE = re.compile(r"[ -~]+")
 _SURROGATE = re.compile(r"[\ud800-\udfff]")  # bytes of an environment variable that are no UTF-8
@@ -88,6 +91,14 @@ class CredentialResolver:
         reference = self.references.get(provider, {}).get(account)
         if reference is None:
             raise CredentialError(f"no credential is configured for account {account!r} of {provider!r}")
+        return self.follow(reference, provider=provider, account=account)
+
+    def follow(self, reference: str, *, provider: str, account: str) -> Secret:
+        """The secret that a reference leads to now; a callable is told ``provider`` and ``account``.
+
+        Raises:
+            CredentialError: As for ``resolve``.
+        """
         kind, _, name = reference.partition(":")
         match kind:
             case "env" if _NAME.fullmatch(name):

@@ -11,9 +11,11 @@ import os
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from types import TracebackType
+from contextlib import contextmanager
+from functools import cached_property
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 import certifi
@@ -23,6 +25,7 @@ import httpx
 from jobtrack import __version__
 from jobtrack.core.reply import Answered, Flaw, NoAnswer, Request, Sent, Trouble
 from jobtrack.core.table import AuthKind, ProviderTable, RequestLimits
+from jobtrack.errors import ConfigurationError, CredentialError
 from jobtrack.transports import quiet
 from jobtrack.transports.credentials import CredentialResolver, attach
 from jobtrack.transports.decode import Decoder, TooLarge, Undecodable, decoder
@@ -37,6 +40,7 @@ from jobtrack.transports.network import (
     current,
     system_addresses,
 )
+from jobtrack.transports.proxy import Proxy, check_declared, check_tunnel, read_proxy
 from jobtrack.transports.troubles import no_answer
 
 _KEEP_ALIVE_S = 4.0  # shorter than the usual idle limits of servers (5 s and more), so they rarely hang up first
@@ -59,18 +63,31 @@ class _Process:
         self._pools: dict[bool, httpcore.ConnectionPool] = {}
         self._threads: ThreadPoolExecutor | None = None
 
+    @cached_property
+    def tls(self) -> ssl.SSLContext:
+        return _tls(self._ca_file)
+
     def pool(self, *, loopback: bool) -> httpcore.ConnectionPool:
         """Connections of this process, by origin. Those to this machine are apart: they passed another check."""
         with self._lock:
             if loopback not in self._pools:
                 self._pools[loopback] = httpcore.ConnectionPool(
-                    ssl_context=_tls(self._ca_file),
+                    ssl_context=self.tls,
                     max_connections=None,  # bounded by the threads that send
                     max_keepalive_connections=_KEEP_ALIVE_CONNECTIONS,
                     keepalive_expiry=_KEEP_ALIVE_S,
                     network_backend=PinnedBackend(policy=self._policy, loopback=loopback, lookup=self._lookup),
                 )
             return self._pools[loopback]
+
+    def tunnel(self, proxy: Proxy) -> httpcore.HTTPProxy:
+        """A tunnel for one request; to be closed after it, so that a changed login leaves no old connection."""
+        return httpcore.HTTPProxy(
+            httpcore.URL(scheme=b"http", host=proxy.host.encode(), port=proxy.port, target=b"/"),
+            proxy_auth=proxy.login,
+            ssl_context=self.tls,
+            network_backend=PinnedBackend(policy=self._policy, loopback=False, lookup=self._lookup, to_proxy=True),
+        )
 
     def threads(self) -> ThreadPoolExecutor:
         with self._lock:
@@ -107,6 +124,12 @@ class HttpxTransport:
         slots: Most requests of one process that batches may have under way.
         ca_file: PEM file of the certificate authorities to trust; None: those shipped with httpx (certifi).
         resolve: Name resolution, as addresses in text; for tests and special networks.
+        proxies: By table id, the proxy of its requests: ``http://host:port``, or a reference (``env:NAME``) to
+            ``http://user:password@host:port``, which is followed for every request. No entry: no proxy. Those of the
+            environment are ignored.
+
+    Raises:
+        ConfigurationError: A proxy is declared in another way.
     """
 
     def __init__(
@@ -118,8 +141,10 @@ class HttpxTransport:
         slots: int = 16,
         ca_file: str | None = None,
         resolve: Resolver = system_addresses,
+        proxies: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.slots = slots
+        self._proxies = {table_id: check_declared(text) for table_id, text in proxies.items()}
         self._credentials = credentials or CredentialResolver()
         self._policy = policy or EgressPolicy()
         self._limits = limits
@@ -187,7 +212,31 @@ class HttpxTransport:
 
     def _exchange(self, request: Request, table: ProviderTable, exchange: Exchange, begun: float) -> Answered:
         prepared = self._prepare(request, table)
-        pool = self._here().pool(loopback=self._policy.loopback_for(table))
+        with self._pool(table) as pool:
+            return self._answer(pool, prepared, exchange, begun)
+
+    @contextmanager
+    def _pool(self, table: ProviderTable) -> Iterator[httpcore.ConnectionPool]:
+        """Connections for one request of a table: kept ones, or a tunnel through its declared proxy."""
+        if table.id not in self._proxies:
+            yield self._here().pool(loopback=self._policy.loopback_for(table))
+            return
+        with self._here().tunnel(self._proxy(table.id)) as tunnel:
+            yield tunnel
+
+    def _proxy(self, table_id: str) -> Proxy:
+        declared = self._proxies[table_id]
+        if declared.startswith("http:"):
+            return read_proxy(declared)
+        found = self._credentials.follow(declared, provider=table_id, account="proxy")
+        try:
+            return read_proxy(found.reveal())
+        except ConfigurationError as error:
+            raise CredentialError(f"{declared} holds something else: {error.message}") from None
+
+    def _answer(
+        self, pool: httpcore.ConnectionPool, prepared: httpcore.Request, exchange: Exchange, begun: float
+    ) -> Answered:
         response = pool.handle_request(prepared)
         try:
             if exchange.phase is not Phase.READ:
@@ -215,6 +264,8 @@ class HttpxTransport:
             secret = self._credentials.resolve(request.provider, request.account)
             url, headers = attach(table.auth, secret, request, url)
         check_url(url, table, self._policy, request.origins)
+        if table.id in self._proxies:
+            check_tunnel(url)
         whole = httpx.Request(request.method, url, headers=self._headers(request, headers), content=request.body)
         return httpcore.Request(
             whole.method,

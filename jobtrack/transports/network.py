@@ -109,20 +109,26 @@ class Stream(httpcore.NetworkStream):
     It raises the socket's own errors; they are given a meaning in one place (``troubles``). The one exception is a
     failed write, which httpcore must recognise in order to read an answer the peer sent before it hung up. The
     pool's own time-outs are not used: they would count each call anew.
+
+    Args:
+        sock: The socket.
+        to_proxy: The other end is a proxy that has not opened its tunnel yet: all of it is still connecting, and no
+            byte of the request leaves. The tunnel begins with TLS.
     """
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, *, to_proxy: bool = False) -> None:
         self._sock = sock
+        self._to_proxy = to_proxy
         # Head and body of a request are two writes; the second must not wait for the first one's receipt.
         with contextlib.suppress(OSError):  # a connection that is gone already fails at its first use
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
         exchange = _running()
-        exchange.phase = Phase.READ
+        exchange.phase = Phase.CONNECT if self._to_proxy else Phase.READ
         if exchange.wire_left <= 0:
             raise TooManyBytes
-        self._sock.settimeout(exchange.read_time())
+        self._sock.settimeout(self._step_time(exchange))
         data = self._sock.recv(min(max_bytes, exchange.wire_left))
         exchange.wire_left -= len(data)
         exchange.peer_closed = not data
@@ -130,17 +136,20 @@ class Stream(httpcore.NetworkStream):
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
         exchange = _running()
-        exchange.phase = Phase.WRITE
+        exchange.phase = Phase.CONNECT if self._to_proxy else Phase.WRITE
         view = memoryview(buffer)
         while view:
-            self._sock.settimeout(exchange.read_time())
-            exchange.touched = True
+            self._sock.settimeout(self._step_time(exchange))
+            exchange.touched = exchange.touched or not self._to_proxy
             try:
                 view = view[self._sock.send(view) :]
             except TimeoutError:
                 raise
             except OSError as error:
                 raise httpcore.WriteError from error
+
+    def _step_time(self, exchange: Exchange) -> float:
+        return exchange.connect_time() if self._to_proxy else exchange.read_time()
 
     def close(self) -> None:
         self._sock.close()
@@ -191,12 +200,14 @@ class PinnedBackend(httpcore.NetworkBackend):
         policy: Networks the operator opened.
         loopback: Whether connections to this machine are permitted.
         lookup: Resolver with a time limit, shared by the process.
+        to_proxy: Connections are to a declared proxy. The operator chose its address, so any is accepted.
     """
 
-    def __init__(self, *, policy: EgressPolicy, loopback: bool, lookup: Lookup) -> None:
+    def __init__(self, *, policy: EgressPolicy, loopback: bool, lookup: Lookup, to_proxy: bool = False) -> None:
         self._policy = policy
         self._loopback = loopback
         self._lookup = lookup
+        self._to_proxy = to_proxy
 
     def connect_tcp(
         self,
@@ -210,7 +221,7 @@ class PinnedBackend(httpcore.NetworkBackend):
         exchange.phase = Phase.RESOLVE
         addresses = self._addresses(host, port, exchange)
         # All or nothing: a name that mixes public and other addresses is a rebinding attempt or a mistake.
-        for address in addresses:
+        for address in addresses if not self._to_proxy else ():
             check_address(address, host=host, policy=self._policy, loopback=self._loopback)
         exchange.phase = Phase.CONNECT
         failure: OSError = OSError("no address")
@@ -220,7 +231,7 @@ class PinnedBackend(httpcore.NetworkBackend):
             except OSError as error:
                 failure = error
             else:
-                return Stream(sock)
+                return Stream(sock, to_proxy=self._to_proxy)
         raise failure
 
     def _addresses(self, host: str, port: int, exchange: Exchange) -> Sequence[str]:

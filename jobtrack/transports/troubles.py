@@ -58,12 +58,12 @@ TROUBLES: Mapping[type, Trouble] = MappingProxyType(
         httpcore.LocalProtocolError: Trouble.PROTOCOL,
         httpcore.ProtocolError: Trouble.PROTOCOL,
         httpcore.UnsupportedProtocol: Trouble.TARGET_DENIED,
-        httpcore.ProxyError: Trouble.PROTOCOL,
+        httpcore.ProxyError: Trouble.CONNECT_REFUSED,
         httpx.RemoteProtocolError: Trouble.PROTOCOL,
         httpx.LocalProtocolError: Trouble.PROTOCOL,
         httpx.ProtocolError: Trouble.PROTOCOL,
         httpx.UnsupportedProtocol: Trouble.TARGET_DENIED,
-        httpx.ProxyError: Trouble.PROTOCOL,
+        httpx.ProxyError: Trouble.CONNECT_REFUSED,
         httpx.DecodingError: Trouble.PROTOCOL,
         httpx.TooManyRedirects: Trouble.PROTOCOL,
         httpx.HTTPStatusError: Trouble.PROTOCOL,
@@ -130,7 +130,7 @@ def trouble_of(error: Exception, exchange: Exchange) -> Trouble | None:
     if isinstance(error, OSError):  # sockets, TLS, name resolution
         return (_LATE_BY_PHASE if late else _BY_PHASE)[exchange.phase]
     if isinstance(error, (httpcore.RemoteProtocolError, httpx.RemoteProtocolError)) and exchange.peer_closed:
-        return Trouble.CONNECTION_LOST
+        return Trouble.CONNECT_REFUSED if exchange.phase is Phase.CONNECT else Trouble.CONNECTION_LOST
     for kind in type(error).__mro__:
         if kind in TROUBLES:
             return TROUBLES[kind]
@@ -167,6 +167,9 @@ def no_answer(error: Exception, exchange: Exchange, *, where: str, elapsed_s: fl
 
 
 def _sentence(trouble: Trouble, error: Exception) -> str:
+    if isinstance(error, httpcore.ProxyError):
+        # Its text is the status of the answer, three digits, and then the proxy's own words.
+        return f"the proxy opened no tunnel (HTTP {str(error)[:3]})"
     if isinstance(error, TooManyBytes):
         return "the head of the answer is too long"
     if isinstance(error, ssl.SSLCertVerificationError):

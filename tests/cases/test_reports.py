@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from celery import Celery
+from celery import Celery, _state
 from click.testing import CliRunner
 
 from jobtrack.catalog import load_text
@@ -180,6 +180,9 @@ def test_b047_a_late_answer_with_another_end_is_an_alert_and_changes_nothing(
 def eager(monkeypatch: pytest.MonkeyPatch) -> Celery:
     """Tasks run in the process that publishes them."""
     monkeypatch.setattr(tasks, "drain", tasks.Drain())
+    # Running a task makes its app the current one of the thread; the other tests have theirs.
+    monkeypatch.setattr(_state._tls, "current_app", _state._tls.current_app)
+    monkeypatch.setattr(_state, "default_app", _state.default_app)
     app = Celery("test", set_as_current=False)
     app.conf.task_always_eager = True
     app.conf.task_eager_propagates = True

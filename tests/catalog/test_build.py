@@ -67,7 +67,6 @@ budget:
   extension: {time: 1h, status_requests: 40, times: 2}
 gate: {scope: operation, max_hold: 2h, breaker_failures: 0, breaker_hold: 1m}
 limits: {connect: 1s, read: 2s, total: 30s, max_bytes: 2048}
-retention: {job: 30d, result: 24h}
 on_failure: close
 status:
   request:
@@ -115,6 +114,7 @@ status:
   not_found: {for: 90s, then: stop}
   stall_after: 1h
   stop_on: [tls, dns, tls]
+retention: {job: 30d, result: 24h}
 """
 
 

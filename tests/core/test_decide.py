@@ -142,8 +142,10 @@ RETENTIONS = [
     (
         Retention(job=30 * DAY, result=1800 * S),
         29 * DAY,
-        " The provider keeps the job until 2030-02-06 12:00:00 UTC."
-        " The provider keeps a result for 30m after the job has ended.",
+        (
+            " The provider keeps the job until 2030-02-06 12:00:00 UTC."
+            " The provider keeps a result for 30m after the job has ended."
+        ),
     ),
 ]
 

@@ -179,17 +179,20 @@ def test_references_that_lead_nowhere(settings, table, monkeypatch):
         "TABLES": table(),
         "ACCOUNTS": {"x-jobs": {name: {"region": "eu"} for name in ("a", "b")}},
         "CREDENTIALS": {"x-jobs": {"a": "env:X_KEY", "b": "callable:not.run.here"}},
+        "PROXIES": {"x-jobs": "env:X_KEY", "acme-export": "http://proxy:3128"},
         "AUDIT_KEY": "file:/nowhere/key",
     }
     assert [message.partition(":")[0] for number, message in found() if number == "W002"] == [
         "CREDENTIALS['x-jobs']['a']",
+        "PROXIES['x-jobs']",
         "AUDIT_KEY",
     ]
 
 
 def test_a_name_of_no_table(settings):
-    settings.JOBTRACK = {"ACCOUNTS": {"acme-exprot": {}}}
-    assert found() == [("W003", "There is no provider table 'acme-exprot'.")]
+    for value in ({"ACCOUNTS": {"acme-exprot": {}}}, {"PROXIES": {"acme-exprot": "http://proxy:3128"}}):
+        settings.JOBTRACK = value
+        assert found() == [("W003", "There is no provider table 'acme-exprot'.")]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 from jobtrack.core.table import RequestLimits
 from jobtrack.errors import ConfigurationError
 from jobtrack.ports import Timing
+from jobtrack.transports.credentials import REFERENCE_KINDS
 from jobtrack_django import conf
 
 SECOND = timedelta(seconds=1)
@@ -20,6 +21,7 @@ VALUES = [
     ("TABLES", ["/srv/tables", Path("/srv/more.yaml")], ("/srv/tables", "/srv/more.yaml")),
     ("ACCOUNTS", {"acme": {"default": {"region": "eu"}}}, {"acme": {"default": {"region": "eu"}}}),
     ("CREDENTIALS", {"acme": {"default": "env:ACME_KEY"}}, {"acme": {"default": "env:ACME_KEY"}}),
+    ("PROXIES", {"acme": "http://proxy:3128", "b": "env:PROXY"}, {"acme": "http://proxy:3128", "b": "env:PROXY"}),
     ("ALLOW_LOOPBACK", True, True),
     ("ALLOW_PRIVATE", ["10.0.0.0/8", "fd00::/8"], ("10.0.0.0/8", "fd00::/8")),
     ("DATABASE", "jobs", "jobs"),
@@ -84,6 +86,10 @@ def test_an_empty_part_changes_nothing(value):
         ({"ALLOW_PRIVATE": ["10.0.0.1/8"]}, "JOBTRACK['ALLOW_PRIVATE']", "host bits"),
         ({"ACCOUNTS": {"acme": []}}, "JOBTRACK['ACCOUNTS']['acme']", "must be a dictionary"),
         ({"ACCOUNTS": {"a": {"b": {"c": 1}}}}, "JOBTRACK['ACCOUNTS']['a']['b']['c']", "text that is not empty"),
+        ({"PROXIES": "http://proxy:3128"}, "JOBTRACK['PROXIES']", "must be a dictionary"),
+        ({"PROXIES": {"acme": "proxy:3128"}}, "JOBTRACK['PROXIES']['acme']", "written http://host:port"),
+        ({"PROXIES": {"acme": None}}, "JOBTRACK['PROXIES']['acme']", "written http://host:port"),
+        ({"PROXIES": {"acme": "http://u:p@proxy:1"}}, "JOBTRACK['PROXIES']['acme']", "write a reference"),
         ({"TIMING": []}, "JOBTRACK['TIMING']", "must be a dictionary"),
         ({"TIMING": {"margin": 3}}, "JOBTRACK['TIMING']['margin']", "Did you mean 'margin_s'?"),
         ({"TIMING": {"delivery_attempts": 0}}, "JOBTRACK['TIMING']['delivery_attempts']", "at least 1"),
@@ -118,6 +124,21 @@ def test_what_may_be_a_secret_is_never_repeated(settings, written):
     with pytest.raises(ConfigurationError) as caught:
         conf.settings()
     assert "CANARY" not in repr(caught.value) + str(caught.value.context)
+
+
+@pytest.mark.parametrize(
+    "written", ["http://user:CANARY@proxy:3128", "http://CANARY", "https://u:CANARY@p:1", "CANARY"]
+)
+def test_the_password_of_a_proxy_is_never_repeated(settings, written):
+    """INV-33."""
+    settings.JOBTRACK = {"PROXIES": {"acme": written}}
+    with pytest.raises(ConfigurationError) as caught:
+        conf.settings()
+    assert "CANARY" not in repr(caught.value) + str(caught.value.context)
+
+
+def test_references_are_of_the_kinds_the_transport_knows():
+    assert conf.REFERENCES == REFERENCE_KINDS
 
 
 def test_every_key_is_described_in_the_docs():

@@ -15,6 +15,13 @@ from jobtrack_django import apps, runtime
 from jobtrack_django.store import DjangoStore
 
 
+def test_declared_proxies_reach_the_transport(settings):
+    settings.JOBTRACK = {"PROXIES": {"acme": "http://proxy.example:3128"}}
+    transport = wiring.get_runtime().transport
+    assert isinstance(transport, HttpxTransport)
+    assert transport._proxies == {"acme": "http://proxy.example:3128"}
+
+
 def test_a_runtime_is_what_the_settings_say(settings, tmp_path):
     settings.JOBTRACK = {
         "DATABASE": "jobs",
