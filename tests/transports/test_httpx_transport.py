@@ -24,6 +24,10 @@ from tests.transports.faults import GENEROUS, LIMITS, SHORT_STEP, Peer, answers,
 CANARY = "CANARY-51c7"
 
 
+HANGS_UP = ok(b"{}", b"Connection: close")
+"""An answer after which the server ends the connection, and says so: the next request must not be put on it."""
+
+
 def test_it_is_the_port() -> None:
     transport: ports.Transport = HttpxTransport()
     assert list(transport.send([])) == []
@@ -145,7 +149,7 @@ def test_a_batch_runs_side_by_side_and_yields_as_replies_come(serve, transport) 
     def script(peer: Peer) -> None:
         slow = b"/slow" in peer.request()
         time.sleep(0.3 if slow else 0)
-        peer.say(ok(b"{}", b"Connection: close"))  # or the next request might take a connection about to end
+        peer.say(HANGS_UP)
 
     server = serve(script)
     asked = table(server.origin)
@@ -192,7 +196,7 @@ def test_a_caller_that_stops_listening_sends_no_more(serve, transport) -> None:
     def script(peer: Peer) -> None:
         if b"/0" not in peer.request():
             gate.wait(5)
-        peer.say(ok())
+        peer.say(HANGS_UP)
 
     server = serve(script)
     asked = table(server.origin)
