@@ -48,6 +48,8 @@ class Child:
     def check(self) -> None:
         """Raise Trouble if it has ended by itself."""
         code = self.process.poll()
+        if code is not None and code < 0:  # its log was cut short and does not say who did it
+            raise Trouble(f"The {self.name} was ended by signal {-code} (exit code {code}).")
         if code is not None:
             raise Trouble(f"The {self.name} has ended unexpectedly (exit code {code}).", self.log)
 

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from jobtrack.core.escalation import Question, Reason, Resolution
 from jobtrack.core.gate import GateState
+from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import Operation
 from jobtrack.core.reply import Answered, NoAnswer, Request
 from jobtrack.core.table import ProviderTable, RequestLimits
@@ -140,8 +141,11 @@ class Store(Protocol):
         another end than the stored one, the advisory question of ``core.decide.contradiction`` is opened as well.
         """
 
-    def hold(self, ids: Sequence[str], *, until: datetime) -> None:
-        """Move the wake time of due, unleased rows: the gate is closed. Nothing is debited or audited."""
+    def hold(self, ids: Sequence[str], *, until: datetime, source: DelaySource | None = None) -> None:
+        """Move the wake time of due, unleased rows, and say why. Nothing is debited or audited.
+
+        ``source`` None: the reason that stands there stays.
+        """
 
     def unmark(self, ids: Sequence[str]) -> None:
         """No message went out after all: clear ``wake_until``, so that the sweeper finds the rows at their time."""

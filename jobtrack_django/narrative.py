@@ -81,7 +81,9 @@ def tell(entry: AuditEntry) -> Line:
     seen, did = _part(body, "observation"), _part(body, "decision")
     event, late = str(body.get("event", "")), bool(body.get("late"))
     uneventful = did.get("do") == "wait" and seen.get("kind") == Kind.PENDING
-    uneventful = uneventful and not (late or body.get("questions") or _part(seen, "guidance").get("problem"))
+    uneventful = uneventful and not (
+        late or "lost_look" in body or body.get("questions") or _part(seen, "guidance").get("problem")
+    )
     return Line(
         seq=entry.seq,
         at=_instant(body.get("at")) or entry.at,
@@ -128,6 +130,8 @@ def _sentences(event: str, body: Mapping[str, Any], seen: Mapping[str, Any], did
         yield _("This entry cannot be read.")
     if event == "track":
         yield _("The provider had accepted the job “%s”.") % body.get("job_id")
+    if isinstance(body.get("lost_look"), int):
+        yield _("The look before this one never came to its end: its request may have been sent, its answer is lost.")
     if event == "decision":
         yield from _choice(body)
     if body.get("late"):

@@ -24,6 +24,7 @@ from jobtrack.core import operation as core
 from jobtrack.core.audit import GENESIS
 from jobtrack.core.decide import contradiction
 from jobtrack.core.gate import OPEN, GateState
+from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import TERMINAL, OperationState, may_move
 from jobtrack.core.table import ProviderTable
 from jobtrack.errors import StoreError
@@ -111,9 +112,10 @@ class DjangoStore(Decisions, Outbox):
         rows = self._operations().filter(pk__in=wanted).order_by("pk")
         return list(rows.select_for_update(skip_locked=True).values_list("pk", flat=True))
 
-    def hold(self, ids: Sequence[str], *, until: datetime) -> None:
+    def hold(self, ids: Sequence[str], *, until: datetime, source: DelaySource | None = None) -> None:
+        because = {} if source is None else {"delay_source": source.value}
         due = self._operations().filter(unleased(), pk__in=ids, state=OperationState.RUNNING)
-        due.filter(wake_at__lte=DatabaseNow()).update(wake_at=until, wake_until=None)
+        due.filter(wake_at__lte=DatabaseNow()).update(wake_at=until, wake_until=None, **because)
 
     def unmark(self, ids: Sequence[str]) -> None:
         self._operations().filter(pk__in=ids, wake_until__isnull=False).update(wake_until=None)

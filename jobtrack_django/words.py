@@ -233,6 +233,9 @@ DELAYS: Final[Mapping[str, Text]] = {
     DelaySource.DEADLINE: _("waits for the deadline"),
 }
 
+UNDER_WAY: Final = _("a request is under way, until {} at the latest")
+"""Instead of the next look and why, while a row holds a lease: that look has begun, and its lease ends then."""
+
 
 def reason_title(reason: str) -> str:
     """A reason in a few words; one of a newer release as it is stored."""

@@ -73,6 +73,16 @@ def _reconcile(operation: Operation, table: ProviderTable | None) -> dict[str, s
     return {"method": table.status.request.method, "path": urlsplit(url).path}
 
 
+UNDER_WAY = "under_way"
+"""Instead of a delay source: a request is being made, or its worker has ended and the lease still runs."""
+
+
+def _because(operation: Operation) -> str | None:
+    if operation.wake_at is None:
+        return None
+    return UNDER_WAY if operation.lease is not None else operation.delay_source or None
+
+
 def outcome(
     operation: Operation,
     reasons: Sequence[Reason],
@@ -117,7 +127,7 @@ def outcome(
         "error": operation.error or None,
         "needs_decision": [reason.value for reason in reasons],
         "next_look_at": _instant(wake),
-        "next_look_because": None if wake is None else operation.delay_source or None,
+        "next_look_because": _because(operation),
         "retry_after_s": None if wake is None else max(1, int((wake - now).total_seconds()) + 1),
         "retry_allowed": False,  # only a table with `submit` can allow a machine to submit again
         "reconcile": _reconcile(operation, table),

@@ -14,7 +14,7 @@ from jobtrack.core import gate as gates
 from jobtrack.core.decide import Stop, Wait, charge, decide, decide_unsent
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.gate import GateState, HoldReason
-from jobtrack.core.observation import Kind, Observation
+from jobtrack.core.observation import DelaySource, Kind, Observation
 from jobtrack.core.observe import observe
 from jobtrack.core.operation import Operation, OperationState
 from jobtrack.core.reply import Answered, NoAnswer, Reply, Request, Sent, Trouble
@@ -33,7 +33,7 @@ class _Turn:
     table: ProviderTable
     gate: GateState
     claimed_s: float  # monotonic, when the claim was asked for
-    request: Request | None = None
+    lost: int | None = None  # fence of the look before, if it never came to its end
 
     def now(self, elapsed_s: float) -> datetime:
         """The store's clock, carried on by this process's monotonic one (INV-45)."""
@@ -62,7 +62,8 @@ def _look(runtime: Runtime, ids: Sequence[str]) -> list[Looked]:
     rows = _running(runtime, ids)
     tables = _usable_tables(runtime, rows)
     ready, told = _pass_gates(runtime, [row for row in rows if row.id in tables], tables)
-    turns = _claim(runtime, ready, tables) + _claim(runtime, told, tables, debit=False)
+    before = {row.id: row for row in rows}
+    turns = _claim(runtime, ready, tables, before) + _claim(runtime, told, tables, before, debit=False)
     looked = [_conclude_unsent(runtime, turn) for turn in turns if not turn.claim.granted]
     looked += _send(runtime, [turn for turn in turns if turn.claim.granted])
     return looked
@@ -104,7 +105,8 @@ def _without_table(runtime: Runtime, row: Operation) -> None:
         if isinstance(decision, Wait) and since is not None:
             detail = f"No worker has a usable table {row.provider!r} of revision {row.revision} or newer."
             decision = Stop(question=Question(reason=Reason.TABLE_MISSING, detail=detail))
-        settle(runtime, marked, decision, event="table_missing", table=None, now=claim.now)
+        lost = _lost(row, claim)
+        settle(runtime, marked, decision, event="table_missing", table=None, now=claim.now, lost=lost)
 
 
 def _pass_gates(
@@ -132,7 +134,8 @@ def _pass_gates(
             told[row.id] = gate
         else:
             spread = timedelta(seconds=2) * runtime.draw()
-            runtime.store.hold([row.id], until=min(passed.until + spread, _next_limit(row)))
+            until = min(passed.until + spread, _next_limit(row))
+            runtime.store.hold([row.id], until=until, source=DelaySource.GATE)
     return ready, told
 
 
@@ -173,7 +176,12 @@ def _claim_rows(
 
 
 def _claim(
-    runtime: Runtime, passed: dict[str, GateState], tables: dict[str, ProviderTable], *, debit: bool = True
+    runtime: Runtime,
+    passed: dict[str, GateState],
+    tables: dict[str, ProviderTable],
+    before: dict[str, Operation],
+    *,
+    debit: bool = True,
 ) -> list[_Turn]:
     ids = list(passed)
     if not ids:
@@ -183,11 +191,18 @@ def _claim(
     floor = max(tables[i].polling.min_interval for i in ids)
     turns = []
     for claim in _claim_rows(runtime, ids, lease=lease, floor=max(floor, lease), debit=debit):
-        operation_id = claim.operation.id
-        turns.append(_Turn(claim=claim, table=tables[operation_id], gate=passed[operation_id], claimed_s=started))
+        i = claim.operation.id
+        lost = _lost(before[i], claim)
+        turns.append(_Turn(claim=claim, table=tables[i], gate=passed[i], claimed_s=started, lost=lost))
     if len(turns) < len(ids):
         _repark_early(runtime, set(ids) - {turn.claim.operation.id for turn in turns})
     return turns
+
+
+def _lost(before: Operation, claim: Claim) -> int | None:
+    """Fence of the look whose lease this claim takes over: its worker ended, or stood still, before it was written."""
+    taken_over = before.lease is not None and claim.operation.fence == before.fence + 1
+    return before.fence if taken_over else None
 
 
 def _repark_early(runtime: Runtime, ids: set[str]) -> None:
@@ -263,7 +278,7 @@ def _request(runtime: Runtime, turn: _Turn) -> Request | NoAnswer:
 def _conclude_unsent(runtime: Runtime, turn: _Turn) -> Looked:
     now = runtime.store.now()
     decision = decide_unsent(turn.claim.operation, now=now, table=turn.table)
-    return settle(runtime, turn.claim.operation, decision, event="look", table=turn.table, now=now)
+    return settle(runtime, turn.claim.operation, decision, event="look", table=turn.table, now=now, lost=turn.lost)
 
 
 def _conclude(runtime: Runtime, turn: _Turn, reply: Reply) -> Looked:
@@ -278,7 +293,8 @@ def _conclude(runtime: Runtime, turn: _Turn, reply: Reply) -> Looked:
     if observation.kind is Kind.DENIED and not moved:
         # Another operation's denial already asks about this account: one question, not thousands.
         recheck = max(now + gates.RECHECK, operation.not_before or now)
-        decision = decide_unsent(replace(operation, not_before=recheck), now=now, table=turn.table)
+        held = replace(operation, not_before=recheck, delay_source=DelaySource.GATE.value)
+        decision = decide_unsent(held, now=now, table=turn.table)
     return settle(
         runtime,
         _seen(operation, observation, turn.table, now),
@@ -289,6 +305,7 @@ def _conclude(runtime: Runtime, turn: _Turn, reply: Reply) -> Looked:
         observation=observation,
         draw=draw,
         extra=told,
+        lost=turn.lost,
         sent=not (isinstance(reply, NoAnswer) and reply.sent is Sent.NEVER),
     )
 

@@ -39,6 +39,7 @@ def settle(
     observation: Observation | None = None,
     draw: float | None = None,
     extra: tuple[Question, ...] = (),
+    lost: int | None = None,
     sent: bool = False,
 ) -> Looked:
     """Row, audit entry, questions and follow-ups in one transaction under the fence; then wake-up and signals."""
@@ -56,7 +57,10 @@ def settle(
         decision=story.decision(decision),
         draw=draw,
         questions=story.questions(asked),
+        **({} if lost is None else {"lost_look": lost}),
     )
+    if lost is not None:
+        logger.warning("operation %s: look %d never came to its end; a request may be lost", operation.id, lost)
     commit = Commit(operation=wanted, entry=entry, questions=asked, followups=_followups(wanted, decision), table=table)
     (committed,) = runtime.store.commit([commit])
     if committed is Committed.DONE:

@@ -15,6 +15,7 @@ from jobtrack.core.audit import GENESIS, canonical, closing_line, entry_line, se
 from jobtrack.core.decide import contradiction
 from jobtrack.core.escalation import Question, Reason, Resolution
 from jobtrack.core.gate import OPEN, GateState
+from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import Lease, Operation, OperationState, may_move
 from jobtrack.core.table import ProviderTable
 from jobtrack.errors import AlreadyDecided, OperationNotFound, StaleEvidence, StoreError
@@ -113,12 +114,13 @@ class MemoryStore:
             self._follow(wanted.id, commit.followups)
             return Committed.DONE
 
-    def hold(self, ids: Sequence[str], *, until: datetime) -> None:
+    def hold(self, ids: Sequence[str], *, until: datetime, source: DelaySource | None = None) -> None:
         with self._lock:
             now = self.clock()
             for row in self.get(ids):
                 if row.state is OperationState.RUNNING and _due(row, now):
-                    self.rows[row.id] = replace(row, wake_at=until, wake_until=None)
+                    because = row.delay_source if source is None else source.value
+                    self.rows[row.id] = replace(row, wake_at=until, wake_until=None, delay_source=because)
 
     def unmark(self, ids: Sequence[str]) -> None:
         with self._lock:

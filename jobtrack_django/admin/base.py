@@ -84,6 +84,11 @@ class ReadOnlyAdmin(_ModelAdmin[M]):
         return False
 
 
+def shows(site: admin.AdminSite, model: type[Model], request: HttpRequest) -> bool:
+    """Whether this person may open pages of ``model`` on this site; a link for anybody else would end in an error."""
+    return site.is_registered(model) and site.get_model_admin(model).has_view_permission(request)
+
+
 class ChoiceFilter(admin.SimpleListFilter):
     """A filter whose choices are known without asking the database; ``column`` starts an index."""
 

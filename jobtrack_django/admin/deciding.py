@@ -27,9 +27,10 @@ from jobtrack.flow.resolve import resolve
 from jobtrack.ports import Runtime
 from jobtrack.worker.wiring import get_runtime
 from jobtrack_django import words
-from jobtrack_django.admin.base import Moment
+from jobtrack_django.admin.base import Moment, shows
 from jobtrack_django.admin.sheet import duration, sheet
-from jobtrack_django.models import Escalation
+from jobtrack_django.models import Escalation, Operation
+from jobtrack_django.storable import storable
 
 if TYPE_CHECKING:
     from jobtrack_django.admin.escalations import EscalationAdmin
@@ -67,11 +68,13 @@ def evidence(model_admin: EscalationAdmin, request: HttpRequest, runtime: Runtim
     return {
         **sheet(escalation.operation, now),
         "escalation": escalation,
+        "operation_opens": shows(model_admin.admin_site, Operation, request),
         "table": runtime.tables.get(escalation.operation.provider),
         "known": known,
         "question": words.question(escalation.reason),
         "opened": Moment.of(escalation.opened_at, now),
         "answer": answer,
+        "answer_is_yours": answer is not None and answer.actor == storable(request.user.get_username(), 255),
         "answer_label": words.option_label(answer.option) if answer else "",
         "decided": Moment.of(escalation.decided_at, now),
         "buttons": list(_buttons(model_admin, request, runtime, escalation)) if known and not answer else [],

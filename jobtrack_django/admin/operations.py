@@ -9,13 +9,22 @@ from django.contrib import admin
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.utils.safestring import SafeString
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from jobtrack_django import conf, words
-from jobtrack_django.admin.base import ChoiceFilter, Moment, ProviderFilter, ReadOnlyAdmin, beside, shortened
+from jobtrack_django.admin.base import (
+    ChoiceFilter,
+    Moment,
+    ProviderFilter,
+    ReadOnlyAdmin,
+    beside,
+    shortened,
+    shows,
+)
 from jobtrack_django.admin.sheet import sheet
-from jobtrack_django.asides import open_reasons, with_open_questions
-from jobtrack_django.models import Operation
+from jobtrack_django.asides import failing_events, open_reasons, with_failing_follow_ups, with_open_questions
+from jobtrack_django.models import Escalation, Operation
 from jobtrack_django.storable import storable
 from jobtrack_django.store import DjangoStore
 
@@ -49,7 +58,7 @@ class OperationAdmin(ReadOnlyAdmin[Operation]):
         return queryset.filter(Q(pk=term) | Q(job_id=term) | Q(reference=term)), False
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Operation]:
-        return with_open_questions(super().get_queryset(request))
+        return with_failing_follow_ups(with_open_questions(super().get_queryset(request)))
 
     @admin.display(description=_("id, reference"), ordering="id")
     def called(self, operation: Operation) -> SafeString:
@@ -57,9 +66,11 @@ class OperationAdmin(ReadOnlyAdmin[Operation]):
 
     @admin.display(description=_("state, because"), ordering="state")
     def stands(self, operation: Operation) -> SafeString:
-        """With what a person is asked, else why it failed."""
+        """With what a person is asked, else why it failed, and which follow-ups do not get through."""
         asked = ", ".join(map(words.reason_title, open_reasons(operation)))
-        return beside(words.state_label(operation.state), asked or words.reason_title(operation.cause))
+        failing = ", ".join(failing_events(operation))
+        because = (asked or words.reason_title(operation.cause), failing and gettext("%s failing") % failing)
+        return beside(words.state_label(operation.state), "; ".join(filter(None, because)))
 
     @admin.display(description=_("job, provider"))
     def job(self, operation: Operation) -> SafeString:
@@ -73,6 +84,8 @@ class OperationAdmin(ReadOnlyAdmin[Operation]):
     def next_look(self, operation: Operation) -> str | None:
         if operation.wake_at is None:
             return None
+        if operation.lease_until is not None:
+            return str(words.UNDER_WAY).format(f"{operation.lease_until:%Y-%m-%d %H:%M:%S} UTC")
         return f"{operation.wake_at:%Y-%m-%d %H:%M:%S} UTC: {words.delay_label(operation.delay_source)}"
 
     @admin.display(description=_("created"), ordering="created_at")
@@ -89,5 +102,6 @@ class OperationAdmin(ReadOnlyAdmin[Operation]):
             (question, words.reason_title(question.reason), Moment.of(question.opened_at, now))
             for question in obj.escalations.using(using)
         ]
-        shown = {**context, **sheet(obj, now), "questions": questions}
+        links = {"questions": questions, "questions_open": shows(self.admin_site, Escalation, request)}
+        shown = {**context, **sheet(obj, now), **links}
         return super().render_change_form(request, shown, *args, **kwargs)

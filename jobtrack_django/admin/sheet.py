@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.utils.html import format_html
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 
@@ -42,6 +43,7 @@ def sheet(operation: Operation, now: datetime) -> dict[str, Any]:
         "last_answer": _last_answer(told, now),
         "deadline": Moment.of(operation.deadline, now),
         "needed_by": Moment.of(operation.needed_by, now),
+        "under_way": _under_way(operation, now),
         "next_look": Moment.of(operation.wake_at, now),
         "not_before": Moment.of(operation.not_before, now) if (operation.not_before or now) > now else None,
         "next_why": words.delay_label(operation.delay_source),
@@ -51,6 +53,12 @@ def sheet(operation: Operation, now: datetime) -> dict[str, Any]:
         "chain": check_chain(operation, entries),
         "limit": LIMIT if operation.audit_seq > LIMIT else None,
     }
+
+
+def _under_way(operation: Operation, now: datetime) -> str:
+    """That a request is under way; "" if none is."""
+    until = Moment.of(operation.lease_until, now)
+    return format_html(str(words.UNDER_WAY), until.html) if until else ""
 
 
 def _row(told: Line | Fold, now: datetime) -> dict[str, Any]:

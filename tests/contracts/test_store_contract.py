@@ -11,6 +11,7 @@ import pytest
 
 from jobtrack.core.escalation import Option, Question, Reason, Resolution
 from jobtrack.core.gate import OPEN, GateState, HoldReason
+from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import Budget, Lease, OperationState, Spent
 from jobtrack.errors import AlreadyDecided, OperationNotFound, StaleEvidence, StoreError
 from jobtrack.ports import Commit, Committed, Followup
@@ -415,6 +416,12 @@ class TestDue:
         bench.store.hold(["due", "leased"], until=until)
         assert bench.row("due") == replace(before, wake_at=until, wake_until=None)
         assert bench.row("leased") == leased
+
+    def test_a_held_row_says_what_holds_it(self, bench: Bench):
+        before = bench.add("due")
+        until = bench.store.now() + HOUR
+        bench.store.hold(["due"], until=until, source=DelaySource.GATE)
+        assert bench.row("due") == replace(before, wake_at=until, delay_source="gate")
 
 
 class TestGates:

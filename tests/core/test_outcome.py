@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobtrack.core.escalation import Reason
-from jobtrack.core.operation import TERMINAL, OperationState
+from jobtrack.core.operation import TERMINAL, Lease, OperationState
 from jobtrack.core.outcome import LastRequest, outcome, verdict
 from jobtrack.core.table import BodyKind, Param, ParamPattern, RequestSpec
 from tests.core.builders import OPERATION, T0, TABLE, S, table
@@ -50,6 +50,14 @@ WAITS = [(None, None), (T0 + 40 * S, 41), (T0 + 0.2 * S, 1), (T0, 1), (T0 - 40 *
 def test_asking_again_makes_sense_after_the_next_look(wake_at, retry_after_s) -> None:
     told = outcome(replace(OPERATION, wake_at=wake_at), [], now=T0)
     assert (told["retry_after_s"], told["next_look_at"]) == (retry_after_s, wake_at and wake_at.isoformat())
+
+
+def test_why_the_next_look_is_when_it_is_and_that_one_is_under_way() -> None:
+    waiting = replace(OPERATION, wake_at=T0 + 40 * S, delay_source="gate")
+    asking = replace(waiting, lease=Lease(owner="w1", until=T0 + 40 * S))
+    rows = [waiting, asking, replace(waiting, wake_at=None), replace(waiting, delay_source="")]
+    because = [outcome(row, [], now=T0)["next_look_because"] for row in rows]
+    assert because == ["gate", "under_way", None, None]
 
 
 def test_no_machine_may_submit_again() -> None:

@@ -44,6 +44,7 @@ def shape(entries):
         ([look(1), look(2), look(3)], [1, (2, 3)]),
         ([look(1), look(2), look(3), look(4, "queued"), look(5, "queued")], [1, (2, 3), 4, 5]),
         ([look(1), look(2), look(3, late=True), look(4), look(5), look(6)], [1, 2, 3, 4, (5, 6)]),
+        ([look(1), look(2), look(3, lost_look=2), look(4), look(5), look(6)], [1, 2, 3, 4, (5, 6)]),
         ([look(1), look(2), look(3), look(4, questions=[{"reason": "stalled"}])], [1, (2, 3), 4]),
         ([look(1), look(2), look(3, seen={"guidance": {"raw": "-1", "problem": "negative"}})], [1, 2, 3]),
         ([look(1), entry(2, event="decision"), look(3), look(4), look(5)], [1, 2, 3, (4, 5)]),
@@ -117,6 +118,10 @@ def test_a_fold_over_midnight_names_both_days():
         ({"decision": {"do": "something new"}}, "something new"),
         ({"questions": [{"reason": "business_deadline_exceeded"}]}, "A person is told: needed by now."),
         ({"late": True}, "This came too late and changed nothing."),
+        (
+            {"lost_look": 3},
+            "The look before this one never came to its end: its request may have been sent, its answer is lost.",
+        ),
         ({"event": "decision", "option": "close", "actor": "ann", "why": "done"}, "ann chose “Close”: “done”"),
         (
             {

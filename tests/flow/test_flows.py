@@ -272,6 +272,14 @@ def test_a_denied_account_costs_one_question_and_one_repaired_access_frees_all(w
     assert {op.state for op in world.store.rows.values()} == {OperationState.SUCCEEDED}
 
 
+def test_an_operation_that_its_account_holds_back_says_so(world: World) -> None:
+    world.track(answer(403))
+    world.run(10)
+    world.track(RUNNING, op="op-2", job="job-2")
+    world.run(60)
+    assert (world.op("op-2").delay_source, world.op("op-2").spent.status_requests) == ("gate", 0)
+
+
 def test_closing_the_accounts_question_lets_the_next_operation_ask_it(world: World) -> None:
     for n in range(3):
         world.track(answer(403), op=f"op-{n}", job=f"job-{n}")
@@ -516,6 +524,7 @@ def test_a_crash_between_claim_and_answer_wastes_a_reservation_and_the_next_look
     assert (world.op().state, world.op().spent.status_requests) == (OperationState.SUCCEEDED, 2)
     first, second = (seen.at for seen in world.provider.log)
     assert second - first >= 30 * S
+    assert [entry.get("lost_look") for entry in world.entries()] == [None, 1]
 
 
 def test_failure_closes_the_operation_and_asks_and_cancelled_by_word_of_the_caller_does_not(world: World) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from jobtrack.core.operation import OperationState
-from jobtrack_django import conf
+from jobtrack_django import conf, words
 from jobtrack_django.asides import failing_events, open_reasons, with_failing_follow_ups, with_open_questions
 from jobtrack_django.management.told import ToldCommand
 from jobtrack_django.models import Operation
@@ -61,14 +62,20 @@ def _line(row: Operation) -> tuple[str, ...]:
         row.provider,
         row.provider_state or "-",
         f"{row.spent_status_requests}/{row.limit_status_requests}",
-        row.wake_at.strftime("%Y-%m-%d %H:%M:%SZ") if row.wake_at else "-",
+        _utc(row.wake_at) if row.wake_at and not row.lease_until else "-",
         "; ".join(_because(row)) or "-",
     )
 
 
+def _utc(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%SZ}"
+
+
 def _because(row: Operation) -> Iterator[str]:
     """Why the next look is when it is, what a person is asked or else why it failed, and what does not get through."""
-    if row.wake_at:
+    if row.lease_until:
+        yield str(words.UNDER_WAY).format(_utc(row.lease_until))
+    elif row.wake_at:
         yield row.delay_source
     asked = open_reasons(row) or [row.cause]
     if any(asked):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from jobtrack_django import words
 from jobtrack_django.api import get_operation
 from jobtrack_django.followups import follow_ups
 from jobtrack_django.management.told import ToldCommand
@@ -43,7 +44,9 @@ def _head(operation: Operation) -> Iterator[str]:
     yield f"  job {operation.job_id!r} at {operation.provider}, account {operation.account}"
     yield f"  last word of the provider: {operation.provider_state or '-'} (HTTP {operation.last_http or '-'})"
     yield f"  status requests: {requests['used']} of {requests['allowed']}; deadline {facts['deadline']}"
-    if facts["next_look_at"]:
+    if operation.lease_until:
+        yield f"  {str(words.UNDER_WAY).format(_utc(operation.lease_until))}"
+    elif facts["next_look_at"]:
         yield f"  next look: {facts['next_look_at']} ({facts['next_look_because']})"
     if operation.error:
         yield f"  error: {operation.error}"
