@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from example_project.board import Board, Line, text
-from example_project.children import free_port, tail
+from example_project.children import Children, Trouble, free_port, tail
 from example_project.progress import Progress, judge, line
 from example_project.scenarios import BY_NAME
 from jobtrack.core.operation import OperationState
@@ -167,6 +170,24 @@ def test_a_port_that_is_taken_is_replaced() -> None:
         port = taken.getsockname()[1]
         assert free_port(port) not in (0, port)
     assert free_port(port) == port
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "explained"),
+    [
+        ("raise SystemExit('no room')", "The worker has ended unexpectedly (exit code 1).", True),
+        ("import os; os.kill(os.getpid(), 9)", "The worker was ended by signal 9 (exit code -9).", False),
+    ],
+)
+def test_only_a_process_that_ended_by_itself_is_explained_by_its_log(
+    tmp_path: Path, code: str, message: str, explained: bool
+) -> None:
+    with Children(folder=tmp_path, stop=Event()) as children:
+        child = children.start("worker", [sys.executable, "-c", code], {})
+        child.process.wait(10)
+        with pytest.raises(Trouble) as told:
+            children.wait(0)
+    assert (str(told.value), told.value.log is not None) == (message, explained)
 
 
 def test_the_tail_of_a_log_that_is_not_there_is_empty(tmp_path: Any) -> None:

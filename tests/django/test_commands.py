@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from io import StringIO
 
@@ -21,7 +21,7 @@ from jobtrack.flow.poll import poll
 from jobtrack.testing.provider import answer
 from jobtrack_django import get_operation, track
 from jobtrack_django.management.commands import jobtrack_sweep
-from jobtrack_django.models import Delivery, Escalation
+from jobtrack_django.models import Delivery, Escalation, Operation
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
 
@@ -67,6 +67,17 @@ def test_list_shows_when_and_why_the_next_look_is(story):
     (line,) = run("jobtrack_list", "--state", "running")[1:]
     assert line.split()[:5] == ["running", "running", "acme", "-", "0/40"]
     assert line.endswith("first_delay")
+
+
+def test_a_request_under_way_is_said_instead_of_the_next_look(story):
+    until = datetime(2030, 1, 1, tzinfo=UTC) + timedelta(seconds=30)
+    Operation.objects.filter(pk="running").update(lease_owner="x", lease_until=until, wake_at=until)
+    said = "a request is under way, until 2030-01-01 00:00:30Z at the latest"
+    (line,) = run("jobtrack_list", "--state", "running")[1:]
+    assert line.endswith(f"  -          {said}")
+    shown = run("jobtrack_show", "running")
+    assert f"  {said}" in shown
+    assert not any("next look" in line for line in shown)
 
 
 def test_list_says_what_is_asked_or_why_it_failed(story):

@@ -1,4 +1,4 @@
-"""``docs/django.md`` names what there is, all of it, and nothing else."""
+"""``docs/django.md`` names what there is, all of it, and nothing else; the README's code can be pasted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from jobtrack_django.api import Job
 from jobtrack_django.querysets import OperationQuerySet
 from jobtrack_django.testing import Rehearsal
 
-PAGE = (Path(__file__).parents[2] / "docs" / "django.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "django.md").read_text(encoding="utf-8")
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def options(command: BaseCommand) -> set[str]:
@@ -60,3 +62,9 @@ def test_every_command_is_there_with_its_options(command: str):
 def test_every_part_of_a_rehearsal_is_on_the_page():
     parts = {field.name for field in fields(Rehearsal)} - {"runtime"} | {"run_due", "decide"}
     assert {part for part in parts if f"`jobtrack.{part}" not in section("Testing")} == set()
+
+
+@pytest.mark.parametrize("block", re.findall(r"```python\n(.*?)```", README, re.DOTALL))
+def test_the_readme_can_be_pasted(block: str):
+    compile(block, "README.md", "exec")
+    assert "..." not in block
