@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from tests.chaos.rig import Rabbit, Rig, Valkey, rig_on, wait_for
+from tests.chaos.gateway import Gateway
+from tests.chaos.rig import RABBIT, Rabbit, Rig, Valkey, rig_on, wait_for
 
 pytestmark = [pytest.mark.broker, pytest.mark.processes]
 
@@ -82,6 +84,31 @@ def test_a_restarted_redis_loses_every_message_and_nothing_else(rig, valkey) -> 
     wait_for(supervised, within_s=40, what="30 succeeded")
     rig.wait_until_ended(30, within_s=20)
     rig.check()
+
+
+def test_a_rabbitmq_that_ends_and_comes_back_empty_costs_nothing_but_time(tmp_path, rabbit) -> None:
+    """The server is shared, so it stays; a door before it is shut, its queue is emptied, and the door opens again."""
+    parts = urlsplit(RABBIT)
+    gateway = Gateway(parts.hostname or "127.0.0.1", parts.port or 5672)
+    rabbit.url = urlunsplit(parts._replace(netloc=f"{parts.netloc.rpartition('@')[0]}@127.0.0.1:{gateway.port}"))
+    with rig_on(tmp_path, rabbit) as rig:
+        rig.drive("track", 30, 2, 1)
+        workers = [rig.ready_worker()]
+        wait_for(lambda: len(rig.requests()) > 5, within_s=30, what="some were asked")
+
+        assert gateway.shut() > 0
+        Rabbit().lose_everything(rig.queue)
+        time.sleep(2)
+        gateway.open()
+
+        def supervised() -> bool:
+            if not workers[-1].alive():
+                workers.append(rig.worker())
+            return rig.states() == {"succeeded": 30}
+
+        wait_for(supervised, within_s=40, what="30 succeeded")
+        rig.wait_until_ended(30, within_s=20)
+        rig.check()
 
 
 @pytest.mark.parametrize(("pool", "options"), [("prefork", ("-c", "2")), ("solo", ("-c", "1"))])
