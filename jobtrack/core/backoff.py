@@ -57,3 +57,12 @@ def first_delay(polling: Polling, draw: float) -> timedelta:
 def spread(wait: timedelta, draw: float) -> timedelta:
     """The provider's wait, never shortened; up to a tenth (at most 30 s) longer, so that not all return at once."""
     return wait + min(wait * 0.1, timedelta(seconds=30)) * draw
+
+
+def delivery_delay(attempts: int) -> timedelta:
+    """Pause before a failed follow-up is tried again: 10 s, doubled with each attempt, up to an hour.
+
+    Args:
+        attempts: so far (>= 1).
+    """
+    return min(timedelta(hours=1), timedelta(seconds=10.0 * 2.0 ** min(attempts - 1, 20)))

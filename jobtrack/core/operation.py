@@ -135,3 +135,11 @@ class Operation:
         if self.last_look and self.look_until is not None:
             return max(self.budget.deadline, self.look_until)
         return self.budget.deadline
+
+    @property
+    def next_limit(self) -> datetime:
+        """When something must be said even if nothing may be sent: the last instant, or an untold business deadline."""
+        needed_by = self.budget.needed_by
+        if needed_by is None or self.needed_by_told:
+            return self.last_instant
+        return min(self.last_instant, needed_by)

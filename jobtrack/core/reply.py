@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 
 
@@ -80,12 +79,3 @@ class Request:
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
     origins: tuple[str, ...] = ()  # narrows the table's hosts to these resolved origins; (): every host of the table
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Received:
-    """A reply together with the request it answers and when it came, by the store's clock."""
-
-    request: Request
-    reply: Answered | NoAnswer
-    at: datetime

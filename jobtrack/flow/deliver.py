@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from datetime import timedelta
 from traceback import format_tb
 
+from jobtrack.core.backoff import delivery_delay
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.operation import Operation
 from jobtrack.core.text import clean, redact
 from jobtrack.ports import Delivery, Runtime
 
 logger = logging.getLogger(__name__)
-
-_BASE = timedelta(seconds=10)
-_CAP = timedelta(hours=1)
 
 
 def deliver(runtime: Runtime, delivery_ids: Sequence[str]) -> int:
@@ -58,7 +55,7 @@ def _said(error: BaseException) -> str:
 
 def _failed(runtime: Runtime, delivery: Delivery, operation: Operation, owner: str, said: str) -> None:
     logger.warning("follow-up %s (%s) failed on attempt %d: %s", delivery.id, delivery.handler, delivery.attempts, said)
-    again = min(_CAP, _BASE * 2 ** min(delivery.attempts - 1, 20))
+    again = delivery_delay(delivery.attempts)
     question = None
     if delivery.attempts >= runtime.timing.delivery_attempts:
         detail = f"The follow-up {delivery.event} failed {delivery.attempts} times; the last error: {said}"

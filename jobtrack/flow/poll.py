@@ -14,6 +14,7 @@ from jobtrack.core import gate as gates
 from jobtrack.core.decide import Stop, Wait, charge, decide, decide_unsent
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.gate import GateState, HoldReason
+from jobtrack.core.lease import lease_for, too_late
 from jobtrack.core.observation import DelaySource, Kind, Observation
 from jobtrack.core.observe import observe
 from jobtrack.core.operation import Operation, OperationState
@@ -130,19 +131,13 @@ def _pass_gates(
         passed = _ask(runtime, row, gate, tables[row.id], now)
         if isinstance(passed, GateState):
             known[account] = ready[row.id] = passed
-        elif now >= _next_limit(row):
+        elif now >= row.next_limit:
             told[row.id] = gate
         else:
             spread = timedelta(seconds=2) * runtime.draw()
-            until = min(passed.until + spread, _next_limit(row))
+            until = min(passed.until + spread, row.next_limit)
             runtime.store.hold([row.id], until=until, source=DelaySource.GATE)
     return ready, told
-
-
-def _next_limit(row: Operation) -> datetime:
-    """When something must be said even if nothing may be sent."""
-    needed_by = row.budget.needed_by
-    return row.last_instant if needed_by is None or row.needed_by_told else min(row.last_instant, needed_by)
 
 
 def _ask(
@@ -162,11 +157,6 @@ def _ask(
 
 
 # --- the claim --------------------------------------------------------------------------------------
-
-
-def lease_for(limits: RequestLimits, least_margin: timedelta) -> timedelta:
-    """A lease outlives the longest request by a margin of at least half of it (INV-14)."""
-    return limits.total + max(least_margin, limits.total / 2)
 
 
 def _claim_rows(
@@ -260,8 +250,8 @@ def _replies(
 def _request(runtime: Runtime, turn: _Turn) -> Request | NoAnswer:
     """The request, or why none may be sent although it was debited."""
     operation, table = turn.claim.operation, turn.table
-    margin = max(runtime.timing.margin, _limits(runtime, table).total / 2)
-    if runtime.elapsed() - turn.claimed_s > margin.total_seconds() / 2:
+    since_claim = timedelta(seconds=runtime.elapsed() - turn.claimed_s)
+    if too_late(_limits(runtime, table), runtime.timing.margin, since_claim):
         return NoAnswer(sent=Sent.NEVER, trouble=Trouble.LATE, detail="The worker stood still after its claim.")
     if operation.status_url and not target_allowed(operation.status_url, table, operation.params):
         detail = "The address fixed at the start is no longer allowed by the table."

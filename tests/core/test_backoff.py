@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobtrack.core.backoff import first_delay, local_delay, spread, steep_delay
+from jobtrack.core.backoff import delivery_delay, first_delay, local_delay, spread, steep_delay
 from jobtrack.core.table import Polling
 
 S = timedelta(seconds=1)
@@ -61,3 +61,8 @@ def test_no_numbers_overflow_and_the_least_interval_always_holds(
 @given(wait=st.timedeltas(timedelta(0), timedelta(days=7)), draw=st.floats(0, 1, exclude_max=True))
 def test_a_providers_wait_is_never_shortened(wait: timedelta, draw: float) -> None:
     assert wait <= spread(wait, draw) <= wait + 30 * S
+
+
+@pytest.mark.parametrize(("attempts", "seconds"), [(1, 10), (2, 20), (9, 2560), (10, 3600), (10**9, 3600)])
+def test_a_failed_follow_up_is_tried_again_after_growing_pauses(attempts: int, seconds: int) -> None:
+    assert delivery_delay(attempts) == seconds * S

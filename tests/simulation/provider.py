@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -250,14 +251,14 @@ class Provider:
         on_arrival.arrives(exchange)
 
 
-class Arrival:
+class Arrival(ABC):
     """What is told about requests on their way (the checks)."""
 
-    def departs(self, exchange: Exchange) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def departs(self, exchange: Exchange) -> None: ...
 
-    def arrives(self, exchange: Exchange) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def arrives(self, exchange: Exchange) -> None: ...
 
 
 @dataclass(slots=True, kw_only=True)
