@@ -7,25 +7,19 @@ from collections.abc import Iterator
 from jobtrack.catalog.nodes import Node
 from jobtrack.catalog.parts import NOWHERE, Reader, fill, flag, gap, named, text, texts, whole
 from jobtrack.catalog.strict import quoted
+from jobtrack.core.place import Body, BodyKind, Condition, Gap, HttpStatus, RequestSpec, Scalar
 from jobtrack.core.reply import Trouble
 from jobtrack.core.table import (
-    Body,
-    BodyKind,
-    Condition,
     FieldType,
-    Gap,
     Hint,
     HintUnit,
-    HttpStatus,
     Instant,
     Meaning,
     NotFound,
     OpenStates,
     Pick,
-    RequestSpec,
     ResultSpec,
     Rule,
-    Scalar,
     StatePart,
     StateRow,
     StateType,

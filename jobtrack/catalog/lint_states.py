@@ -11,7 +11,8 @@ from jobtrack.catalog.findings import Path, Report
 from jobtrack.catalog.nodes import Node
 from jobtrack.catalog.overlap import covers, exclude
 from jobtrack.catalog.parts import Reader
-from jobtrack.core.table import FieldType, Gap, HttpStatus, Meaning, ProviderTable, Rule, Scalar, StateRow, StatusSpec
+from jobtrack.core.place import Gap, HttpStatus, Scalar
+from jobtrack.core.table import FieldType, Meaning, ProviderTable, Rule, StateRow, StatusSpec
 
 _WILDCARDS = frozenset({"*", "**", ".*", ".+", "?", "%", "_", "default", "any", "otherwise", "else"})
 _ENDS = frozenset({Meaning.SUCCESS, Meaning.FAILURE, Meaning.CANCELLED, Meaning.EXPIRED})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from jobtrack.core.table import Condition, Gap, Scalar
+from jobtrack.core.place import Condition, Gap, Scalar
 
 
 def covers(general: Iterable[Condition], special: Iterable[Condition]) -> bool:

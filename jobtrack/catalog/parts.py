@@ -10,7 +10,7 @@ from typing import Any
 from jobtrack.catalog import places
 from jobtrack.catalog.findings import Report
 from jobtrack.catalog.nodes import Leaf, Node
-from jobtrack.core.table import Body, Gap, Header, HttpStatus, Locator
+from jobtrack.core.place import Body, Gap, Header, HttpStatus, Locator
 
 LONGEST = timedelta(days=366)
 NOWHERE = Body((), "")

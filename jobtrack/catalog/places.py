@@ -8,7 +8,7 @@ from functools import cache
 from jsonpath import JSONPath, JSONPathEnvironment, JSONPathError
 from jsonpath.selectors import IndexSelector, NameSelector
 
-from jobtrack.core.table import Body, Header, HttpStatus, Locator
+from jobtrack.core.place import Body, Header, HttpStatus, Locator
 
 _ESCAPE = re.compile(r"~(?![01])")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")

@@ -9,7 +9,8 @@ import click
 
 from jobtrack.cli import screen
 from jobtrack.cli.tables import find_table, tables_option
-from jobtrack.core.table import Condition, Gap, Meaning, ProviderTable, StateRow
+from jobtrack.core.place import Condition, Gap
+from jobtrack.core.table import Meaning, ProviderTable, StateRow
 
 _TARGET = {
     Meaning.PENDING: "running",

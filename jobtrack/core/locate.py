@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from jobtrack.core.jsontext import JsonObject, Malformed
-from jobtrack.core.table import Body, Condition, Gap, Header, HttpStatus, Locator, Pick
+from jobtrack.core.place import Body, Condition, Gap, Header, HttpStatus, Locator
+from jobtrack.core.table import Pick
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,10 +25,11 @@ from jobtrack.core.jsontext import Malformed, parse
 from jobtrack.core.locate import Answer, Found, Unreadable, all_hold, choose, is_id, read
 from jobtrack.core.observation import Kind, Observation
 from jobtrack.core.operation import Operation
+from jobtrack.core.place import Body, Gap, HttpStatus, Locator
 from jobtrack.core.reply import Answered, Flaw, NoAnswer, Reply, Trouble
 from jobtrack.core.result import read_result
 from jobtrack.core.state import Named, label_of, nearest, read_state
-from jobtrack.core.table import Body, Gap, HttpStatus, Locator, Meaning, ProviderTable, Rule, StatusSpec
+from jobtrack.core.table import Meaning, ProviderTable, Rule, StatusSpec
 from jobtrack.core.text import tell
 
 _NOT_MODIFIED = 304

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from urllib.parse import quote, urlencode
 
 from jobtrack.core.operation import Operation
+from jobtrack.core.place import BodyKind, RequestSpec
 from jobtrack.core.reply import Request
-from jobtrack.core.table import BodyKind, ParamPattern, ProviderTable, RequestSpec
+from jobtrack.core.table import ParamPattern, ProviderTable
 from jobtrack.core.target import allowed_origins, origin_of, target_allowed
 from jobtrack.errors import UsageError
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from jobtrack.core.jsontext import JsonObject, Malformed
 from jobtrack.core.locate import Answer, Found, Unreadable, read
 from jobtrack.core.observation import Kind
-from jobtrack.core.table import FieldType, Gap, Locator, ProviderTable, ResultSpec
+from jobtrack.core.place import Gap, Locator
+from jobtrack.core.table import FieldType, ProviderTable, ResultSpec
 from jobtrack.core.target import origin_of, result_allowed
 from jobtrack.core.text import MASK, storable
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from jobtrack.core.locate import Answer, Found, Unreadable, gap_matches, read, same
-from jobtrack.core.table import Gap, Meaning, OpenStates, Rule, Scalar, StatePart, StateRow, StateType, StatusSpec
+from jobtrack.core.place import Gap, Scalar
+from jobtrack.core.table import Meaning, OpenStates, Rule, StatePart, StateRow, StateType, StatusSpec
 from jobtrack.core.text import clean
 
 JOINT = " + "

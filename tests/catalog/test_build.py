@@ -10,24 +10,19 @@ import pytest
 from jobtrack.catalog import load_text, places, sample_operation
 from jobtrack.catalog.examples import NOW
 from jobtrack.core.operation import OperationState
+from jobtrack.core.place import Body, BodyKind, Condition, Gap, Header, HttpStatus, RequestSpec
 from jobtrack.core.reply import Trouble
 from jobtrack.core.table import (
     Auth,
     AuthKind,
-    Body,
-    BodyKind,
     BudgetSpec,
-    Condition,
     Example,
     Extension,
     FieldType,
-    Gap,
     GatePolicy,
     GateScope,
-    Header,
     Hint,
     HintUnit,
-    HttpStatus,
     Instant,
     Meaning,
     NotFound,
@@ -37,7 +32,6 @@ from jobtrack.core.table import (
     Pick,
     Polling,
     RequestLimits,
-    RequestSpec,
     ResultSpec,
     Retention,
     Rule,

@@ -11,7 +11,8 @@ import pytest
 
 from jobtrack.core.audit import Report, closing_line, entry_line, verify
 from jobtrack.core.operation import Budget, Operation, OperationState
-from jobtrack.core.table import ProviderTable, RequestSpec, StatusSpec
+from jobtrack.core.place import RequestSpec
+from jobtrack.core.table import ProviderTable, StatusSpec
 from jobtrack.stores.memory import MemoryStore
 
 TABLE = ProviderTable(

@@ -10,22 +10,9 @@ from datetime import UTC, datetime, timedelta
 from jobtrack.core.jsontext import JsonObject
 from jobtrack.core.locate import Answer
 from jobtrack.core.operation import Budget, Operation, OperationState
+from jobtrack.core.place import Body, Header, HttpStatus, Locator, RequestSpec
 from jobtrack.core.reply import Answered
-from jobtrack.core.table import (
-    Body,
-    FieldType,
-    Header,
-    HttpStatus,
-    Locator,
-    Meaning,
-    Polling,
-    ProviderTable,
-    RequestSpec,
-    ResultSpec,
-    StatePart,
-    StateRow,
-    StatusSpec,
-)
+from jobtrack.core.table import FieldType, Meaning, Polling, ProviderTable, ResultSpec, StatePart, StateRow, StatusSpec
 
 T0 = datetime(2030, 1, 7, 12, tzinfo=UTC)
 S = timedelta(seconds=1)

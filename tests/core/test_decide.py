@@ -13,8 +13,9 @@ from jobtrack.core.decide import Conclude, Stop, Wait, business_question, charge
 from jobtrack.core.escalation import Reason
 from jobtrack.core.observation import DelaySource, Guidance, Kind, Observation
 from jobtrack.core.operation import Budget, Operation, OperationState, Spent
+from jobtrack.core.place import RequestSpec
 from jobtrack.core.reply import Trouble
-from jobtrack.core.table import NotFound, Polling, ProviderTable, RequestSpec, Retention, StatusSpec
+from jobtrack.core.table import NotFound, Polling, ProviderTable, Retention, StatusSpec
 
 S = timedelta(seconds=1)
 T0 = datetime(2030, 1, 7, 12, tzinfo=UTC)

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from jobtrack.core.guidance import http_date, provider_now, read_guidance, read_instant, timestamp
 from jobtrack.core.jsontext import Malformed, parse
 from jobtrack.core.observation import DelaySource, Guidance
+from jobtrack.core.place import Header
 from jobtrack.core.reply import Answered
-from jobtrack.core.table import Header, Hint, HintUnit, Instant
+from jobtrack.core.table import Hint, HintUnit, Instant
 from tests.core.builders import T0, TABLE, S, answer, body, members, table
 
 RETRY_AFTER, POLL_HINT = DelaySource.PROVIDER_RETRY_AFTER, DelaySource.PROVIDER_POLL_HINT

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from jobtrack.core.jsontext import Malformed, parse
 from jobtrack.core.locate import Answer, Found, Unreadable, all_hold, choose, gap_matches, holds, is_id, read, same
-from jobtrack.core.table import Body, Condition, Gap, Locator, Pick
+from jobtrack.core.place import Body, Condition, Gap, Locator
+from jobtrack.core.table import Pick
 from tests.core.builders import answer, at, body, jsonpath
 
 

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from jobtrack.core.observation import DelaySource, Kind, Observation
 from jobtrack.core.observe import observe
 from jobtrack.core.operation import Operation
+from jobtrack.core.place import Condition, Gap
 from jobtrack.core.reply import Answered, Flaw, NoAnswer, Sent, Trouble
 from jobtrack.core.table import (
-    Condition,
     FieldType,
-    Gap,
     Hint,
     HintUnit,
     Instant,

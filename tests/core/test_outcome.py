@@ -13,7 +13,8 @@ import pytest
 from jobtrack.core.escalation import Reason
 from jobtrack.core.operation import TERMINAL, Lease, OperationState
 from jobtrack.core.outcome import LastRequest, outcome, verdict
-from jobtrack.core.table import BodyKind, Param, ParamPattern, RequestSpec
+from jobtrack.core.place import BodyKind, RequestSpec
+from jobtrack.core.table import Param, ParamPattern
 from tests.core.builders import OPERATION, T0, TABLE, S, table
 
 PAGE = (Path(__file__).parents[2] / "docs" / "outcome.md").read_text(encoding="utf-8")

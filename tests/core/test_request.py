@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobtrack.core.place import BodyKind, RequestSpec
 from jobtrack.core.request import (
     allowed_origins,
     check_job_id,
@@ -18,7 +19,7 @@ from jobtrack.core.request import (
     status_url,
     target_allowed,
 )
-from jobtrack.core.table import BodyKind, Param, ParamPattern, ProviderTable, RequestSpec
+from jobtrack.core.table import Param, ParamPattern, ProviderTable
 from jobtrack.core.target import origin_of, result_allowed
 from jobtrack.errors import UsageError
 from tests.core.builders import OPERATION, TABLE, table

@@ -14,9 +14,9 @@ import pytest
 from jobtrack.core.audit import verify
 from jobtrack.core.escalation import Option, Reason, Resolution
 from jobtrack.core.operation import Operation, OperationState
+from jobtrack.core.place import Body, RequestSpec
 from jobtrack.core.reply import Reply, Request
 from jobtrack.core.table import (
-    Body,
     BudgetSpec,
     Extension,
     FieldType,
@@ -25,7 +25,6 @@ from jobtrack.core.table import (
     NotFound,
     Polling,
     ProviderTable,
-    RequestSpec,
     ResultSpec,
     StatePart,
     StateRow,

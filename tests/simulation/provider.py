@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from jobtrack.core.place import Body, RequestSpec
 from jobtrack.core.reply import Answered, NoAnswer, Reply, Request
 from jobtrack.core.table import (
-    Body,
     BudgetSpec,
     Extension,
     FieldType,
@@ -19,7 +19,6 @@ from jobtrack.core.table import (
     Polling,
     ProviderTable,
     RequestLimits,
-    RequestSpec,
     ResultSpec,
     StatePart,
     StateRow,

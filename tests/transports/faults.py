@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
+from jobtrack.core.place import RequestSpec
 from jobtrack.core.reply import Request
-from jobtrack.core.table import Auth, ProviderTable, RequestLimits, RequestSpec, StatusSpec
+from jobtrack.core.table import Auth, ProviderTable, RequestLimits, StatusSpec
 
 LIMITS = RequestLimits(
     connect=timedelta(seconds=5), read=timedelta(seconds=5), total=timedelta(seconds=10), max_bytes=64 * 1024
