@@ -8,9 +8,12 @@ raised here is a mistake of the caller, a broken configuration, or a race that w
     |   +-- TableError                a provider table that cannot be used; carries every finding
     |   +-- TableMissing              no table with this id on this machine
     |   +-- CredentialError           a reference that cannot be resolved; never names the secret
+    |   +-- VaultError                what was kept encrypted cannot be read with this site's keys
     +-- UsageError                    an argument that cannot be accepted
     |   +-- IdempotencyConflict       same operation id, other content (R-ID-4)
     |   +-- OperationNotFound
+    +-- ResultNotReady                the result is not fetched yet; a follow-up that raises it is tried again
+    |   +-- ResultUnavailable         it cannot be fetched; a person was asked
     +-- DecisionError                 a decision on an escalation that cannot be applied
     |   +-- AlreadyDecided            somebody else was first (R-ESC-5)
     |   +-- StaleEvidence             the escalation changed since it was shown (INV-28)
@@ -62,6 +65,10 @@ class CredentialError(ConfigurationError):
     code = "credential_unavailable"
 
 
+class VaultError(ConfigurationError):
+    code = "vault"
+
+
 class UsageError(JobtrackError):
     code = "usage"
 
@@ -72,6 +79,14 @@ class IdempotencyConflict(UsageError):
 
 class OperationNotFound(UsageError):
     code = "operation_not_found"
+
+
+class ResultNotReady(JobtrackError):
+    code = "result_not_ready"
+
+
+class ResultUnavailable(ResultNotReady):
+    code = "result_unavailable"
 
 
 class DecisionError(JobtrackError):

@@ -8,97 +8,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any, Protocol
 
-from jobtrack.core.escalation import Question, Reason, Resolution
+from jobtrack.core.escalation import Question, Resolution
 from jobtrack.core.gate import GateState
 from jobtrack.core.observation import DelaySource
-from jobtrack.core.operation import Operation
+from jobtrack.core.operation import Operation, OperationState
 from jobtrack.core.reply import Answered, NoAnswer, Request
+from jobtrack.core.sealed import Sealed
 from jobtrack.core.table import ProviderTable, RequestLimits
+from jobtrack.records import (
+    Claim,
+    Commit,
+    Committed,
+    Delivery,
+    Due,
+    Escalation,
+    Followup,
+    JobResult,
+    Receipt,
+    ResultFile,
+)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """One operation taken for one look. The lease, the new fence and the debit are committed.
-
-    ``operation`` is the row *after* the claim. ``granted`` tells whether a request may be sent and was debited;
-    without it the row was due, but its deadline or budgets allow no request, or it is not yet time to send: the
-    flow then only decides (deadline, budget, business deadline) and commits.
-    """
-
-    operation: Operation
-    granted: bool
-    now: datetime  # the store's clock at the claim
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Followup:
-    """A delivery to be written with a terminal commit; unique per (operation, event) (INV-21)."""
-
-    event: str  # "on_success" | "on_failure" | "on_end"
-    handler: str  # dotted path or Celery task name
-
-    def delivery_of(self, operation_id: str) -> str:
-        """Id of its row: the stable key of everything the handler does."""
-        return f"{operation_id}:{self.event}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    """What one look did to one operation, written in one transaction under its fence.
-
-    ``operation`` is the wanted row (its ``fence`` must still be the stored one and its lease this claim's); the
-    store fills ``audit_seq``/``audit_head``. With ``release`` the lease ends.
-    """
-
-    operation: Operation
-    entry: Mapping[str, Any]  # audit body, JSON-compatible and clean; the store adds what the chain needs
-    questions: tuple[Question, ...] = ()
-    followups: tuple[Followup, ...] = ()
-    table: ProviderTable | None = None  # its text is stored once per digest
-
-
-class Committed(StrEnum):
-    DONE = "done"
-    STALE = "stale"  # the fence moved on; nothing was changed except late evidence (R-READ-7)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Escalation:
-    """An escalation as stored."""
-
-    id: str
-    operation_id: str
-    reason: Reason
-    detail: str
-    blocking: bool
-    version: int  # grows when its evidence changes
-    opened_at: datetime
-    closed_at: datetime | None = None
-    resolution: Resolution | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delivery:
-    """An outbox row, leased for one attempt."""
-
-    id: str  # its stable key as well: "<operation id>:<event>"
-    operation_id: str
-    event: str
-    handler: str
-    attempts: int  # this one included
-    now: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Due:
-    """Work the sweeper found."""
-
-    operations: tuple[str, ...] = ()
-    deliveries: tuple[str, ...] = ()
-    more: bool = False  # the batch was full
+RUNNING: frozenset[OperationState] = frozenset({OperationState.RUNNING})
+"""The only state in which status is asked."""
 
 
 class Store(Protocol):
@@ -120,14 +53,23 @@ class Store(Protocol):
         """The rows, in the order of ``ids``; unknown ids are left out. Always from the primary database."""
 
     def claim(
-        self, ids: Sequence[str], *, owner: str, lease: timedelta, floor: timedelta, debit: bool = True
+        self,
+        ids: Sequence[str],
+        *,
+        owner: str,
+        lease: timedelta,
+        floor: timedelta,
+        debit: bool = True,
+        states: frozenset[OperationState] = RUNNING,
     ) -> list[Claim]:
-        """Take due rows: state running, ``wake_at <= now``, no live lease. One durable transaction.
+        """Take due rows: in one of ``states``, ``wake_at <= now``, no live lease. One durable transaction.
 
         For each: fence + 1, lease until now + lease, ``wake_at`` = lease end, ``wake_until`` cleared.
         ``granted`` = ``debit`` and now >= not_before and (
         (now < deadline and a status request is left) or (``last_look`` and now < ``look_until``)).
         Granted rows also get: one status request debited, ``not_before`` at least now + floor, ``last_look`` cleared.
+        ``hinted`` is cleared. A status request is debited in the state running only: what another claim permits is
+        committed, with its debit, before it is sent.
         Not claimable rows are left out. ``owner`` is unique to this call.
         Raises if called inside another transaction (INV-03).
         """
@@ -137,12 +79,17 @@ class Store(Protocol):
 
         Compare-and-set on (id, fence, not terminal). A moved audit head is resealed inside the transaction.
         A question whose unique place is taken updates the open one's detail and version instead.
-        A STALE commit keeps its entry as late evidence (audit, ``late: true``) and changes nothing else. If it names
-        another end than the stored one, the advisory question of ``core.decide.contradiction`` is opened as well.
+        A STALE commit keeps its entry as late evidence (audit, ``late: true``) and changes nothing else, except:
+        - it names another end than the stored one, or an acceptance of another job than the stored one: the advisory
+          question of ``core.decide.contradiction`` is opened;
+        - it has ``evidence`` and the row has no job id, none yet stored, and has not ended: ``evidence`` is stored
+          and, if no lease is live, ``wake_at`` is now (else the lease's end brings it up), so that reconcile reads it.
+        A running row that is ``hinted`` when it is written wakes at max(now, ``hint_floor``) if that is earlier,
+        with ``not_before`` lowered to it and the source ``webhook`` (INV-26).
         """
 
     def hold(self, ids: Sequence[str], *, until: datetime, source: DelaySource | None = None) -> None:
-        """Move the wake time of due, unleased rows, and say why. Nothing is debited or audited.
+        """Move the wake time of due, unleased rows that have not ended, and say why. Nothing is debited or audited.
 
         ``source`` None: the reason that stands there stays.
         """
@@ -161,6 +108,46 @@ class Store(Protocol):
 
     def overdue_lag(self) -> timedelta:
         """How long the oldest due row has been waiting; zero if none is due."""
+
+    # --- outside a look -------------------------------------------------------------------------
+
+    def note(
+        self,
+        operation_id: str,
+        entry: Mapping[str, Any],
+        *,
+        question: Question | None = None,
+        errand: Followup | None = None,
+        cancel_state: str | None = None,
+    ) -> Operation:
+        """An audit entry that moves neither state nor schedule, and what comes with it, in one transaction.
+
+        ``question`` must be advisory. ``errand`` is written, or made due again with fresh attempts. ``cancel_state``
+        None: it stays. Returns the row as written. Raises OperationNotFound.
+        """
+
+    # --- notices of providers -------------------------------------------------------------------
+
+    def receive(self, receipts: Sequence[Receipt]) -> list[bool]:
+        """Store each receipt once; False where the notice is known already. Nothing else is written."""
+
+    def hint(self, receipts: Sequence[Receipt]) -> list[str]:
+        """Bring the next look of each running operation that is meant forward; returns ids that moved (INV-26).
+
+        Meant: (provider, account, job_id) or (provider, account, operation id). ``hinted`` is set; without a live
+        lease ``wake_at`` and ``not_before`` become max(now, ``hint_floor``) if that is earlier, source ``webhook``.
+        """
+
+    def receipts_of(self, operation: Operation) -> list[Receipt]:
+        """Those that mean this operation, for a job that was accepted after its notice came."""
+
+    # --- results --------------------------------------------------------------------------------
+
+    def result(self, operation_id: str) -> JobResult | None:
+        """What is known of its result; None if nobody asked for it."""
+
+    def keep_result(self, result: JobResult) -> None:
+        """Insert or replace the record; one row for each operation. A complete one is never replaced."""
 
     # --- the account gate -----------------------------------------------------------------------
 
@@ -208,13 +195,41 @@ class Store(Protocol):
         """The handler raised. ``again_in`` None: no further attempt by machine; ``question`` is then opened."""
 
 
+class Sink(Protocol):
+    """Takes a download as it comes. Any method may raise ``Refused`` to end it."""
+
+    def begin(self, answer: Answered) -> None:
+        """Status and headers are there (``body`` is empty); called once, before any byte of a 200 or 206."""
+
+    def feed(self, chunk: bytes) -> None: ...
+
+
+class Refused(Exception):
+    """A sink ends a download. Its text is a clean sentence."""
+
+
 class Transport(Protocol):
     @property
     def slots(self) -> int:
         """Most requests that one call of ``send`` has under way; no more is claimed than can be sent at once."""
 
     def send(self, requests: Sequence[tuple[Request, ProviderTable]]) -> Iterator[tuple[Request, Answered | NoAnswer]]:
-        """Send each request once and yield replies as they complete. Never raises for what a peer does."""
+        """Send each request once and yield replies as they complete. Never raises for what a peer does.
+
+        A request that is no GET or HEAD gets a connection of its own: one that was kept may end in the moment it is
+        used, which would leave the outcome of a write unknown for nothing.
+        """
+
+    def download(
+        self, request: Request, table: ProviderTable, sink: Sink, *, total: timedelta, max_bytes: int
+    ) -> Answered | NoAnswer:
+        """Send one request; stream the body of a 200 or 206 into the sink.
+
+        Returns:
+            The answer without the streamed body (other codes: with their body, within the table's limit). A body
+            that ends early is ``NoAnswer(CONNECTION_LOST)``, one over ``max_bytes`` has ``Flaw.OVERSIZED``. What the
+            sink refuses comes out as ``Refused``.
+        """
 
 
 class Scheduler(Protocol):
@@ -233,10 +248,48 @@ class Scheduler(Protocol):
     def deliver(self, delivery_ids: Sequence[str]) -> int:
         """Ask for deliveries now. Never raises."""
 
+    def report_conflict(self, operation_id: str) -> bool:
+        """Ask a worker to write down that this id came with other content. Sent at once. Never raises."""
+
 
 class Tables(Protocol):
     def get(self, table_id: str) -> ProviderTable | None:
         """The newest usable table with this id on this machine; None if there is none."""
+
+
+class Vault(Protocol):
+    """Authenticated encryption of what an operation keeps secret. Bound to the operation: a swapped text is refused."""
+
+    def seal(self, operation_id: str, content: Sealed) -> str:
+        """An opaque text; "" for nothing."""
+
+    def open(self, operation_id: str, sealed: str) -> Sealed:
+        """Raises VaultError if no key of this site opens it, or it belongs to another operation."""
+
+
+class Files(Protocol):
+    """Where fetched results are kept (Django storage)."""
+
+    def writer(self, operation_id: str, name: str, *, resume: ResultFile | None) -> FileWriter: ...
+
+
+class FileWriter(Protocol):
+    """One file being written. ``file`` tells what is stored; nothing is lost if the process ends between two calls."""
+
+    @property
+    def offset(self) -> int:
+        """Bytes that are already there: a resumed download asks for the rest."""
+
+    def restart(self) -> None:
+        """Forget what is there: the answer begins from the start."""
+
+    def feed(self, chunk: bytes) -> None: ...
+
+    def finish(self) -> ResultFile:
+        """Everything came: complete, with size and checksum."""
+
+    def pause(self) -> ResultFile:
+        """It ended early: what can be resumed later, or an empty record if the storage cannot append."""
 
 
 class Listener(Protocol):
@@ -261,6 +314,7 @@ class Timing:
     table_missing_limit: timedelta = timedelta(minutes=10)
     delivery_lease: timedelta = timedelta(minutes=5)
     delivery_attempts: int = 8
+    receipts_kept: timedelta = timedelta(days=7)  # how long a notice may come again, or wait for its acceptance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +330,8 @@ class Runtime:
     listener: Listener
     token: Token
     run_handler: RunHandler
+    vault: Vault
+    files: Files
     timing: Timing = field(default_factory=Timing)
     limits: RequestLimits | None = None  # overrides the tables' limits; None: as each table says
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from django.db.models import F, Model
 
-from jobtrack import ports
+from jobtrack import records
 from jobtrack.core import operation as core
 from jobtrack.core.audit import canonical, seal
 from jobtrack.core.escalation import Question
@@ -149,7 +149,7 @@ class ChainedRows:
                 **{**place, "reason": question.reason.value},
             )
 
-    def _follow(self, operation_id: str, followups: Sequence[ports.Followup]) -> None:
+    def _follow(self, operation_id: str, followups: Sequence[records.Followup]) -> None:
         for followup in followups:
             self._rows(Delivery).get_or_create(
                 operation_id=operation_id,

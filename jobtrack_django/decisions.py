@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from jobtrack import ports
+from jobtrack import records
 from jobtrack.core import operation as core
 from jobtrack.core.escalation import Resolution
 from jobtrack.core.operation import OperationState, may_move
@@ -21,14 +21,14 @@ from jobtrack_django.storable import storable
 class Decisions(ChainedRows):
     """The part of the store that keeps escalations."""
 
-    def escalation(self, escalation_id: str) -> ports.Escalation:
+    def escalation(self, escalation_id: str) -> records.Escalation:
         row = self._rows(Escalation).filter(pk=_key(escalation_id)).first()
         if row is None:
             raise OperationNotFound(f"There is no escalation {escalation_id!r}.", escalation_id=escalation_id)
-        found: ports.Escalation = row.to_core()
+        found: records.Escalation = row.to_core()
         return found
 
-    def open_escalations(self, operation_id: str) -> list[ports.Escalation]:
+    def open_escalations(self, operation_id: str) -> list[records.Escalation]:
         rows = self._rows(Escalation).filter(operation_id=operation_id, decided_at__isnull=True)
         return [row.to_core() for row in rows.order_by("pk")]
 
@@ -38,7 +38,7 @@ class Decisions(ChainedRows):
         wanted: core.Operation,
         entry: Mapping[str, Any],
         *,
-        followups: tuple[ports.Followup, ...] = (),
+        followups: tuple[records.Followup, ...] = (),
         redeliver: bool = False,
     ) -> Resolution:
         with transaction.atomic(using=self.using):

@@ -15,7 +15,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
-from jobtrack import ports
+from jobtrack import records
 from jobtrack.core import operation as core
 from jobtrack.core.escalation import Option, Reason, Resolution
 from jobtrack.core.gate import GateState, HoldReason
@@ -327,9 +327,9 @@ class Escalation(models.Model):
             at=self.decided_at,
         )
 
-    def to_core(self) -> ports.Escalation:
+    def to_core(self) -> records.Escalation:
         """The row as a frozen record."""
-        return ports.Escalation(
+        return records.Escalation(
             id=str(self.pk),
             operation_id=self.operation_id,
             reason=Reason(self.reason),

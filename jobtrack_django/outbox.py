@@ -7,7 +7,7 @@ from datetime import timedelta
 from django.db import transaction
 from django.db.models import F
 
-from jobtrack import ports
+from jobtrack import records
 from jobtrack.core.escalation import Question
 from jobtrack_django.chain import ChainedRows
 from jobtrack_django.fields import DatabaseNow
@@ -19,7 +19,7 @@ from jobtrack_django.storable import storable
 class Outbox(ChainedRows):
     """The part of the store that leases and closes deliveries."""
 
-    def take_delivery(self, delivery_id: str, *, owner: str, lease: timedelta) -> ports.Delivery | None:
+    def take_delivery(self, delivery_id: str, *, owner: str, lease: timedelta) -> records.Delivery | None:
         row = Delivery.objects.using(self.using).filter(pk=delivery_id)
         with transaction.atomic(using=self.using, durable=True):
             taken = row.due().update(
@@ -28,7 +28,7 @@ class Outbox(ChainedRows):
             found = row.filter(lease_owner=owner).first() if taken else None
         if found is None or found.lease_until is None:
             return None
-        return ports.Delivery(
+        return records.Delivery(
             id=found.pk,
             operation_id=found.operation_id,
             event=found.event,
@@ -37,7 +37,7 @@ class Outbox(ChainedRows):
             now=found.lease_until - lease,
         )
 
-    def close_delivery(self, delivery: ports.Delivery, *, owner: str) -> bool:
+    def close_delivery(self, delivery: records.Delivery, *, owner: str) -> bool:
         leased = self._rows(Delivery).filter(pk=delivery.id, lease_owner=owner, delivered_at__isnull=True)
         return bool(
             leased.update(delivered_at=DatabaseNow(), due_at=None, lease_owner="", lease_until=None, last_error="")
@@ -45,7 +45,7 @@ class Outbox(ChainedRows):
 
     def fail_delivery(
         self,
-        delivery: ports.Delivery,
+        delivery: records.Delivery,
         *,
         owner: str,
         error: str,

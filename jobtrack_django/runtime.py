@@ -16,7 +16,8 @@ from django.utils.module_loading import import_string
 from jobtrack.catalog import Catalog, shipped_paths
 from jobtrack.core import operation as core
 from jobtrack.errors import ConfigurationError
-from jobtrack.ports import Delivery, Runtime
+from jobtrack.ports import Runtime
+from jobtrack.records import Delivery
 from jobtrack.transports import CredentialResolver, EgressPolicy, HttpxTransport
 from jobtrack.worker import wiring
 from jobtrack.worker.scheduler import CeleryScheduler

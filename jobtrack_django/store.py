@@ -19,7 +19,7 @@ from django.db import IntegrityError, OperationalError, connections, transaction
 from django.db.models import F, Min, Q, QuerySet
 from django.db.models.functions import Coalesce, Greatest
 
-from jobtrack import ports
+from jobtrack import records
 from jobtrack.core import operation as core
 from jobtrack.core.audit import GENESIS
 from jobtrack.core.decide import contradiction
@@ -90,7 +90,7 @@ class DjangoStore(Decisions, Outbox):
 
     def claim(
         self, ids: Sequence[str], *, owner: str, lease: timedelta, floor: timedelta, debit: bool = True
-    ) -> list[ports.Claim]:
+    ) -> list[records.Claim]:
         rows: list[Operation] = []
         try:
             with transaction.atomic(using=self.using, durable=True):
@@ -122,10 +122,10 @@ class DjangoStore(Decisions, Outbox):
 
     # --- commits --------------------------------------------------------------------------------
 
-    def commit(self, commits: Sequence[ports.Commit]) -> list[ports.Committed]:
+    def commit(self, commits: Sequence[records.Commit]) -> list[records.Committed]:
         return [self._commit(commit) for commit in commits]
 
-    def _commit(self, commit: ports.Commit) -> ports.Committed:
+    def _commit(self, commit: records.Commit) -> records.Committed:
         with transaction.atomic(using=self.using):
             wanted = commit.operation
             if not self._write(wanted, commit.entry, _BEFORE[wanted.state], leased=True):
@@ -136,14 +136,14 @@ class DjangoStore(Decisions, Outbox):
                     contradicted = contradiction(current, wanted)
                     if contradicted is not None:
                         self._ask(wanted.id, (contradicted,))
-                    return ports.Committed.STALE
+                    return records.Committed.STALE
                 if not self._write(after_head(wanted, current), commit.entry, _BEFORE[wanted.state], leased=True):
                     raise StoreError(f"{current.state} never becomes {wanted.state}.", operation=wanted.id)
             self._ask(wanted.id, commit.questions)
             self._follow(wanted.id, commit.followups)
             if commit.table is not None:
                 self._keep_text(commit.table)
-        return ports.Committed.DONE
+        return records.Committed.DONE
 
     def _keep_text(self, table: ProviderTable) -> None:
         """Each digest's text once. What this process saw committed is not written again with every poll."""
@@ -165,7 +165,7 @@ class DjangoStore(Decisions, Outbox):
 
     # --- due work -------------------------------------------------------------------------------
 
-    def due(self, *, limit: int, grace: timedelta) -> ports.Due:
+    def due(self, *, limit: int, grace: timedelta) -> records.Due:
         try:
             with transaction.atomic(using=self.using):
                 operations = self._dispatch(self._operations().due().order_by("wake_at"), limit, grace)
@@ -173,8 +173,8 @@ class DjangoStore(Decisions, Outbox):
         except OperationalError as error:
             if not lost_race(error):
                 raise
-            return ports.Due()  # another sweeper is at it
-        return ports.Due(
+            return records.Due()  # another sweeper is at it
+        return records.Due(
             operations=tuple(operations),
             deliveries=tuple(deliveries),
             more=limit in (len(operations), len(deliveries)),
@@ -244,8 +244,8 @@ _BEFORE = {
 """From where a look may bring an operation to each state; never from a terminal one (INV-07, INV-08)."""
 
 
-def _as_claim(row: Operation, lease: timedelta) -> ports.Claim:
+def _as_claim(row: Operation, lease: timedelta) -> records.Claim:
     operation = row.to_core()
     if operation.lease is None:
         raise StoreError(f"The claim of operation {row.pk} left no lease.", operation_id=row.pk)
-    return ports.Claim(operation=operation, granted=row.lease_granted, now=operation.lease.until - lease)
+    return records.Claim(operation=operation, granted=row.lease_granted, now=operation.lease.until - lease)

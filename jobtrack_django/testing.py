@@ -21,7 +21,8 @@ from datetime import datetime, timedelta
 from jobtrack.core import operation as core
 from jobtrack.core.escalation import Option, Resolution
 from jobtrack.flow.resolve import resolve
-from jobtrack.ports import Delivery, Runtime
+from jobtrack.ports import Runtime
+from jobtrack.records import Delivery
 from jobtrack.testing import FakeProvider, NoScheduler, VirtualClock, answer, no_answer, run_due
 from jobtrack.testing.clock import START
 from jobtrack.worker import wiring

@@ -36,6 +36,13 @@ class Reason(StrEnum):
     STATE_CONTRADICTION = "state_contradiction"
     TARGET_DENIED = "target_denied"
     GUIDANCE_TOO_LONG = "guidance_too_long"  # the account would be held longer than its table allows
+    SUBMISSION_UNKNOWN = "submission_unknown"  # nobody can prove whether the provider has the job
+    SUBMISSION_UNSENT = "submission_unsent"  # proven: nothing was accepted, and the limits allow no further attempt
+    SUBMISSION_REJECTED = "submission_rejected"  # the provider refused it; the operation has failed
+    IDEMPOTENCY_CONFLICT = "idempotency_conflict"  # the same operation id came with other content
+    SEAL_BROKEN = "seal_broken"  # what was kept encrypted cannot be read with the keys of this site
+    RESULT_UNAVAILABLE = "result_unavailable"  # the job succeeded, its result cannot be fetched
+    CANCEL_UNKNOWN = "cancel_unknown"  # nobody knows whether the provider heard the cancellation
     DELIVERY_FAILED = "delivery_failed"  # a follow-up handler kept failing; the operation is not touched
 
 
@@ -46,6 +53,11 @@ class Option(StrEnum):
     LOOK_AGAIN = "look_again"  # one request, also past deadline and budgets
     ACCESS_REPAIRED = "access_repaired"  # states that access works again; releases one probe
     RETRY_DELIVERY = "retry_delivery"  # run the follow-up once more
+    FETCH_AGAIN = "fetch_again"  # try to fetch the result again, with fresh attempts
+    LOOK_UP = "look_up"  # ask the provider again whether it has the job; sends no submission
+    ATTACH_JOB = "attach_job"  # name the provider's job, with evidence; it is then followed
+    RESUBMIT = "resubmit"  # one more submission with the same key and bytes; may duplicate
+    CANCEL = "cancel"  # ask the provider to cancel the job
     CLOSE = "close"  # abandon a running operation; acknowledge the question of an ended one
 
 
@@ -58,16 +70,20 @@ ADVISORY: frozenset[Reason] = frozenset(
         Reason.PROVIDER_CANCELLED,
         Reason.PROVIDER_EXPIRED,
         Reason.DELIVERY_FAILED,
+        Reason.SUBMISSION_REJECTED,
+        Reason.IDEMPOTENCY_CONFLICT,
+        Reason.RESULT_UNAVAILABLE,
+        Reason.CANCEL_UNKNOWN,
     }
 )
 """Reasons that do not stop the operation: it goes on, or has already ended. All others block (state ``escalated``)."""
 
-_LOOK = (Option.EXTEND, Option.LOOK_AGAIN, Option.CLOSE)
+_LOOK = (Option.EXTEND, Option.LOOK_AGAIN, Option.CANCEL, Option.CLOSE)
 
 ALLOWED: Mapping[Reason, tuple[Option, ...]] = MappingProxyType(
     {
         Reason.DEADLINE_EXCEEDED: _LOOK,
-        Reason.BUSINESS_DEADLINE_EXCEEDED: (Option.CLOSE,),
+        Reason.BUSINESS_DEADLINE_EXCEEDED: (Option.CANCEL, Option.CLOSE),
         Reason.REQUEST_BUDGET_EXHAUSTED: _LOOK,
         Reason.TRANSPORT_FAILURES_EXHAUSTED: _LOOK,
         Reason.RATE_LIMITED: _LOOK,
@@ -87,6 +103,13 @@ ALLOWED: Mapping[Reason, tuple[Option, ...]] = MappingProxyType(
         Reason.STATE_CONTRADICTION: (Option.CLOSE,),
         Reason.TARGET_DENIED: (Option.LOOK_AGAIN, Option.CLOSE),
         Reason.GUIDANCE_TOO_LONG: (Option.CLOSE,),
+        Reason.SUBMISSION_UNKNOWN: (Option.LOOK_UP, Option.ATTACH_JOB, Option.RESUBMIT, Option.CLOSE),
+        Reason.SUBMISSION_UNSENT: (Option.RESUBMIT, Option.CLOSE),
+        Reason.SUBMISSION_REJECTED: (Option.CLOSE,),
+        Reason.IDEMPOTENCY_CONFLICT: (Option.CLOSE,),
+        Reason.SEAL_BROKEN: (Option.LOOK_AGAIN, Option.ATTACH_JOB, Option.CLOSE),
+        Reason.RESULT_UNAVAILABLE: (Option.FETCH_AGAIN, Option.CLOSE),
+        Reason.CANCEL_UNKNOWN: (Option.CANCEL, Option.CLOSE),
         Reason.DELIVERY_FAILED: (Option.RETRY_DELIVERY, Option.CLOSE),
     }
 )
@@ -127,3 +150,4 @@ class Resolution:
     reason: str  # why, in the person's words
     version: int  # the version of the escalation the person saw
     at: datetime | None = None  # by the store's clock; None before it is applied
+    job_id: str = ""  # ATTACH_JOB: the provider's id; `reason` holds the evidence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -59,6 +59,9 @@ class Budget:
     rate_limited: int  # most 429 answers
     extensions: int = 0  # how often a person may extend
     needed_by: datetime | None = None  # business deadline; None: there is none
+    submissions: int = 0  # most submission requests; 0: the job was submitted elsewhere
+    lookups: int = 0  # most look-ups of an unknown outcome
+    follow_for: timedelta | None = None  # how long the job is followed from its acceptance; None: it was tracked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,8 @@ class Spent:
     transport_failures: int = 0
     rate_limited: int = 0
     extensions: int = 0
+    submissions: int = 0
+    lookups: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +95,10 @@ class Operation:
     state: OperationState
     budget: Budget
     created_at: datetime
-    accepted_at: datetime  # when the provider had the job; start of "not found yet" windows
+    accepted_at: datetime | None  # when the provider had the job; start of "not found yet" windows
     spent: Spent = field(default_factory=Spent)
     params: Mapping[str, str] = field(default_factory=dict)  # the table's parameters, checked by their patterns
-    status_url: str = ""  # fixed at the start: authority stays as granted; "" if the table builds none
+    status_url: str = ""  # fixed at acceptance: authority stays as granted; "" if none is built, or it is sealed
     cause: str = ""  # of `failed`: submission_rejected | provider_failure
     fence: int = 0  # number of the last claim
     lease: Lease | None = None
@@ -124,6 +129,20 @@ class Operation:
     on_failure: str = ""
     on_end: str = ""
     predecessor: str = ""  # id of the operation this one replaces
+    idempotency_key: str = ""  # belongs to the operation, never to one attempt (R-ID-3)
+    fingerprint: str = ""  # of the content that counts (R-ID-2); "": tracked, not submitted
+    sealed: str = ""  # `core.sealed.Sealed`, encrypted: request bytes, handles, capability URLs; "": nothing
+    submit_by: datetime | None = None  # nothing is sent for the first time at or after it
+    first_sent_at: datetime | None = None  # when the first attempt began: the idempotency key's lifetime counts from it
+    last_sent_at: datetime | None = None  # when the last attempt began or ended, whichever is known
+    recover_until: datetime | None = None  # recovery deadline; None: there is no doubt yet
+    doubt: str = ""  # why the outcome of the submission is unknown, cleaned
+    doubt_http: int | None = None  # the answer that left the doubt; None: there was no answer
+    acceptance_seen: bool = False  # the provider said that it has a job, without a usable id: never submit again
+    evidence: Mapping[str, object] = field(default_factory=dict)  # a late acceptance: `core.submission.evidence`
+    hint_floor: datetime | None = None  # a webhook may bring the next look forward to here, never before
+    hinted: bool = False  # a webhook came since the last claim
+    cancel_state: str = ""  # "" | requested | accepted | refused | unknown (core.cancel.CancelState)
 
     @property
     def terminal(self) -> bool:

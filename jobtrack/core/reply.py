@@ -78,4 +78,5 @@ class Request:
     url: str
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
+    credentials: bool = True  # False: nothing of the account goes along (storage hosts)
     origins: tuple[str, ...] = ()  # narrows the table's hosts to these resolved origins; (): every host of the table

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 
+from jobtrack.core.actions import CancelSpec, FetchSpec, SubmitSpec, WebhookSpec
 from jobtrack.core.place import Body, Condition, Gap, Header, Locator, RequestSpec, Scalar
 from jobtrack.core.reply import Trouble
 
@@ -110,7 +111,7 @@ class ParamPattern(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Param:
-    source: str  # "account": from settings ACCOUNTS; "caller": passed to track()/submit()
+    source: str  # "account": settings ACCOUNTS; "caller": passed to track()/submit(); "answer": from the acceptance
     pattern: ParamPattern
 
 
@@ -289,6 +290,10 @@ class ProviderTable:
     text: str  # as read; stored once per digest
     hosts: tuple[str, ...]  # origins `https://host[:port]`, may hold {param}; first one is used to build URLs
     status: StatusSpec
+    submit: SubmitSpec | None = None  # None: jobs are submitted elsewhere and only tracked
+    cancel: CancelSpec | None = None  # None: not documented, so never offered
+    result: FetchSpec | None = None  # None: there is nothing to fetch
+    webhook: WebhookSpec | None = None
     params: Mapping[str, Param] = field(default_factory=dict)
     auth: Auth = field(default_factory=Auth)
     polling: Polling = field(default_factory=Polling)

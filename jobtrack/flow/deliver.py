@@ -10,7 +10,8 @@ from jobtrack.core.backoff import delivery_delay
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.operation import Operation
 from jobtrack.core.text import clean, redact
-from jobtrack.ports import Delivery, Runtime
+from jobtrack.ports import Runtime
+from jobtrack.records import Delivery
 
 logger = logging.getLogger(__name__)
 

@@ -23,7 +23,8 @@ from jobtrack.core.request import status_request, target_allowed
 from jobtrack.core.table import ProviderTable, RequestLimits
 from jobtrack.errors import UsageError
 from jobtrack.flow.settle import Looked, settle
-from jobtrack.ports import Claim, Runtime
+from jobtrack.ports import Runtime
+from jobtrack.records import Claim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

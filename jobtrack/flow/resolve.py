@@ -10,7 +10,8 @@ from jobtrack.core.grant import grant
 from jobtrack.core.operation import Operation
 from jobtrack.errors import AlreadyDecided, OptionNotAllowed, StaleEvidence
 from jobtrack.flow import story
-from jobtrack.ports import Escalation, Followup, Runtime
+from jobtrack.ports import Runtime
+from jobtrack.records import Escalation, Followup
 
 _OPENS_GATE = frozenset({Option.ACCESS_REPAIRED, Option.CLOSE})
 """Closing the account's question also releases a probe: otherwise nobody would ever ask about it again."""

@@ -13,7 +13,8 @@ from jobtrack.core.observation import Observation
 from jobtrack.core.operation import Operation, OperationState
 from jobtrack.core.table import ProviderTable
 from jobtrack.flow import story
-from jobtrack.ports import Commit, Committed, Followup, Runtime
+from jobtrack.ports import Runtime
+from jobtrack.records import Commit, Committed, Followup
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import Lease, Operation, OperationState, may_move
 from jobtrack.core.table import ProviderTable
 from jobtrack.errors import AlreadyDecided, OperationNotFound, StaleEvidence, StoreError
-from jobtrack.ports import Claim, Commit, Committed, Delivery, Due, Escalation, Followup
+from jobtrack.records import Claim, Commit, Committed, Delivery, Due, Escalation, Followup
 
 
 class Clock(Protocol):

@@ -20,7 +20,8 @@ from jobtrack.core.table import ProviderTable
 from jobtrack.errors import UsageError
 from jobtrack.flow.poll import poll
 from jobtrack.flow.track import track
-from jobtrack.ports import Escalation, Runtime
+from jobtrack.ports import Runtime
+from jobtrack.records import Escalation
 from jobtrack.stores.memory import MemoryStore
 from jobtrack.testing.cases import Case, CaseError, Scripted, load_cases
 from jobtrack.testing.clock import VirtualClock

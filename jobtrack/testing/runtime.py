@@ -10,7 +10,8 @@ from jobtrack.core.escalation import Question, Resolution
 from jobtrack.core.operation import Operation
 from jobtrack.core.table import ProviderTable
 from jobtrack.flow.sweep import sweep
-from jobtrack.ports import Delivery, RunHandler, Runtime, Store, Timing, Transport
+from jobtrack.ports import RunHandler, Runtime, Store, Timing, Transport
+from jobtrack.records import Delivery
 from jobtrack.stores.memory import MemoryStore
 from jobtrack.testing.clock import VirtualClock
 

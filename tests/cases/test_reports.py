@@ -23,7 +23,7 @@ from jobtrack.core.reply import NoAnswer, Reply, Request, Sent, Trouble
 from jobtrack.flow.poll import poll
 from jobtrack.flow.resolve import resolve
 from jobtrack.flow.track import Tracking, track
-from jobtrack.ports import Committed
+from jobtrack.records import Committed
 from jobtrack.stores.memory import MemoryStore
 from jobtrack.testing import FakeProvider, VirtualClock, answer, memory_runtime, run_due
 from jobtrack.worker import tasks, wiring

@@ -14,7 +14,7 @@ from jobtrack.core.gate import OPEN, GateState, HoldReason
 from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import Budget, Lease, OperationState, Spent
 from jobtrack.errors import AlreadyDecided, OperationNotFound, StaleEvidence, StoreError
-from jobtrack.ports import Commit, Committed, Followup
+from jobtrack.records import Commit, Committed, Followup
 from tests.contracts.conftest import FLOOR, HOUR, LEASE, TABLE, Bench, memory_bench
 
 S = OperationState

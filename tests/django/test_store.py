@@ -18,7 +18,7 @@ from jobtrack.core.escalation import Option, Question, Reason, Resolution
 from jobtrack.core.operation import OperationState
 from jobtrack.errors import AlreadyDecided, OperationNotFound
 from jobtrack.flow.poll import poll
-from jobtrack.ports import Commit, Committed
+from jobtrack.records import Commit, Committed
 from jobtrack.testing.provider import answer
 from jobtrack_django.models import Escalation, Operation
 from jobtrack_django.statements import lost_race

@@ -42,7 +42,8 @@ from jobtrack.flow.poll import poll
 from jobtrack.flow.resolve import resolve
 from jobtrack.flow.sweep import sweep
 from jobtrack.flow.track import Tracking, track
-from jobtrack.ports import Committed, Delivery, Runtime, Timing
+from jobtrack.ports import Runtime, Timing
+from jobtrack.records import Committed, Delivery
 from jobtrack.stores.memory import MemoryStore
 from jobtrack.testing import FakeProvider, Heard, NoScheduler, VirtualClock, answer, memory_runtime, no_answer, run_due
 

@@ -15,7 +15,7 @@ from jobtrack.core.table import Param, ParamPattern
 from jobtrack.errors import IdempotencyConflict, UsageError
 from jobtrack.flow.poll import poll
 from jobtrack.flow.track import LONGEST, MOST
-from jobtrack.ports import Commit, Committed, Delivery
+from jobtrack.records import Commit, Committed, Delivery
 from jobtrack.stores.memory import MemoryStore
 from tests.flow.test_flows import DONE, TABLE, S, World, says
 

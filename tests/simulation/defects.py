@@ -14,7 +14,7 @@ from jobtrack.core.observation import Kind
 from jobtrack.core.operation import OperationState, Spent
 from jobtrack.core.request import status_request
 from jobtrack.flow import poll, resolve, sweep
-from jobtrack.ports import Committed, Due
+from jobtrack.records import Committed, Due
 from jobtrack.stores import memory
 from jobtrack.stores.memory import MemoryStore
 

@@ -12,7 +12,7 @@ from jobtrack.core.audit import verify
 from jobtrack.core.escalation import Reason
 from jobtrack.core.gate import GateState
 from jobtrack.core.operation import Operation, OperationState
-from jobtrack.ports import Claim, Commit, Committed, Delivery
+from jobtrack.records import Claim, Commit, Committed, Delivery
 from jobtrack.stores.memory import MemoryStore
 from tests.simulation.machine import SECOND, START, Machine, Process, us
 from tests.simulation.plan import Plan

@@ -19,7 +19,8 @@ from jobtrack.flow import poll as poll_flow
 from jobtrack.flow import resolve as resolve_flow
 from jobtrack.flow import sweep as sweep_flow
 from jobtrack.flow import track as track_flow
-from jobtrack.ports import Delivery, Runtime, Timing
+from jobtrack.ports import Runtime, Timing
+from jobtrack.records import Delivery
 from jobtrack.stores.memory import MemoryStore
 from tests.simulation.broker import Broker, SimScheduler
 from tests.simulation.machine import MS, SECOND, START, Machine, Outage, Process

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from celery import Celery
 
-from jobtrack.ports import Due
+from jobtrack.records import Due
 from jobtrack.worker import tasks
 
 
