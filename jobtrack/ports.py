@@ -172,11 +172,14 @@ class Store(Protocol):
         *,
         followups: tuple[Followup, ...] = (),
         redeliver: bool = False,
+        errand: Followup | None = None,
+        cancel_state: str | None = None,
     ) -> Resolution:
         """Close an escalation and write the operation in one transaction, if both are as the person saw them.
 
         Compare-and-set on (escalation open, its version) and, if the operation changes, on its fence and state.
         ``wanted`` keeps the fence. A terminal ``wanted`` closes its other open blocking escalation too.
+        ``errand`` and ``cancel_state`` as in ``note``, whether or not the question had stopped the operation.
         With ``redeliver`` the operation's undelivered follow-ups become due now, with fresh attempts.
         Returns the resolution as stored (``at`` filled). Raises AlreadyDecided, StaleEvidence.
         """

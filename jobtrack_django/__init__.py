@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jobtrack_django.api import atrack, get_operation, track, track_many
+    from jobtrack_django.cancelling import cancel, cancel_effect
+    from jobtrack_django.receipts import current_delivery, once
     from jobtrack_django.signals import escalation_opened, escalation_resolved, operation_finished
 
 _HOME = {
     "atrack": "api",
+    "cancel": "cancelling",
+    "cancel_effect": "cancelling",
+    "current_delivery": "receipts",
     "escalation_opened": "signals",
     "escalation_resolved": "signals",
     "get_operation": "api",
+    "once": "receipts",
     "operation_finished": "signals",
     "track": "api",
     "track_many": "api",
@@ -24,9 +30,13 @@ _HOME = {
 
 __all__ = [
     "atrack",
+    "cancel",
+    "cancel_effect",
+    "current_delivery",
     "escalation_opened",
     "escalation_resolved",
     "get_operation",
+    "once",
     "operation_finished",
     "track",
     "track_many",

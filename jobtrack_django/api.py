@@ -20,8 +20,8 @@ from jobtrack.flow.track import Tracking
 from jobtrack.ports import Runtime
 from jobtrack.worker.wiring import get_runtime
 from jobtrack_django import conf
-from jobtrack_django.models import Operation, text_limit
-from jobtrack_django.storable import storable
+from jobtrack_django.models import Operation
+from jobtrack_django.storable import storable, text_limit
 
 if sys.version_info >= (3, 14):
     from uuid import uuid7

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from django.db.models import F, Model
+from django.db.models import F, Model, Q
 
 from jobtrack import records
 from jobtrack.core import operation as core
@@ -25,11 +25,13 @@ from jobtrack_django.storable import storable
 
 _FIXED = frozenset(
     {
-        *("id", "provider", "account", "job_id", "params", "status_url", "created_at", "accepted_at", "reference"),
-        *("escalate_ends", "on_success", "on_failure", "on_end", "predecessor"),
+        *("id", "provider", "account", "created_at", "reference", "escalate_ends"),
+        *("on_success", "on_failure", "on_end", "predecessor", "idempotency_key", "fingerprint"),
+        *("hinted", "noticed_at", "cancel_state"),
     }
 )
-"""Columns that are written once: what the operation is, and what was granted and named at its start."""
+"""Columns that no look or decision writes: what the operation is, what was granted and named at its start, and what
+comes beside the looks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,33 +96,36 @@ class ChainedRows:
         operation: core.Operation,
         entry: Mapping[str, Any],
         before: AbstractSet[OperationState],
-        *,
-        leased: bool = False,
+        **expected: Any,
     ) -> bool:
         """Compare-and-set of the row, then its audit entry.
 
-        False: fence, audit head, state or lease are not as expected, and nothing was written.
+        False: fence, audit head, state, job or what else is ``expected`` is not so, and nothing was written.
         """
         link = Link.of(operation, entry)
         rows = self._operations().filter(
+            Q(job_id="") | Q(job_id=operation.job_id),
+            Q(accepted_at__isnull=True) | Q(accepted_at=operation.accepted_at),
             pk=operation.id,
             fence=operation.fence,
             audit_seq=operation.audit_seq,
             audit_head=operation.audit_head,
             state__in=sorted(before),
+            **expected,
         )
-        if leased:
-            rows = rows.filter(lease_until__isnull=False)
         columns = Operation.from_core(replace(operation, audit_seq=link.seq, audit_head=link.hash))
         if not rows.update(**{name: value for name, value in columns.items() if name not in _FIXED}):
             return False
         self._append(link)
         return True
 
-    def _note(self, current: core.Operation, entry: Mapping[str, Any]) -> None:
-        """An audit entry that changes nothing else: late evidence (R-READ-7, INV-14), an acknowledgement."""
+    def _note(self, current: core.Operation, entry: Mapping[str, Any], **beside: Any) -> None:
+        """An audit entry that moves nothing: late evidence (R-READ-7, INV-14), an acknowledgement.
+
+        ``beside`` are columns to be written with it.
+        """
         link = Link.of(current, entry)
-        self._operations().filter(pk=current.id).update(audit_seq=link.seq, audit_head=link.hash)
+        self._operations().filter(pk=current.id).update(audit_seq=link.seq, audit_head=link.hash, **beside)
         self._append(link)
 
     def _append(self, link: Link) -> None:
@@ -160,3 +165,9 @@ class ChainedRows:
                     "due_at": DatabaseNow(),
                 },
             )
+
+    def _arm(self, operation_id: str, errand: records.Followup) -> None:
+        """Write the errand, or make it due again with fresh attempts. An attempt under way goes on to its end."""
+        self._follow(operation_id, [errand])
+        written = self._rows(Delivery).filter(operation_id=operation_id, event=errand.event)
+        written.update(due_at=DatabaseNow(), wake_until=None, attempts=0, delivered_at=None)

@@ -27,9 +27,11 @@ IDS: Final[Mapping[str, str]] = {
     "E006": "`USE_TZ` is False; deadlines and leases need instants with a time zone.",
     "E007": "An account has no credential although its table needs one, or its parameters do not fit its table.",
     "E008": "The database of jobtrack has a `TIME_ZONE` other than UTC; its clock would disagree with its rows.",
+    "E009": "A reference in `SEALING_KEYS` leads nowhere in this environment: nothing could be submitted.",
+    "E010": "`RESULT_STORAGE` names no entry of `STORAGES`.",
     "W001": "Something in a provider table works but deserves a look.",
-    "W002": "A reference in `CREDENTIALS`, `PROXIES` or `AUDIT_KEY` leads nowhere in this environment.",
-    "W003": "`CREDENTIALS`, `ACCOUNTS` or `PROXIES` names a provider table that does not exist.",
+    "W002": "A reference in `CREDENTIALS`, `WEBHOOKS`, `PROXIES` or `AUDIT_KEY` leads nowhere in this environment.",
+    "W003": "`CREDENTIALS`, `ACCOUNTS`, `WEBHOOKS` or `PROXIES` names a provider table that does not exist.",
     "W004": "Celery runs tasks eagerly: no wake-ups are published, so nothing is polled.",
     "W005": "The broker's visibility timeout is shorter than four horizons; countdowns are shortened to fit.",
     "W006": "Celery accepts messages other than JSON; a forged one could run code in a worker.",
@@ -38,6 +40,7 @@ IDS: Final[Mapping[str, str]] = {
     "W009": "In `LIMITS`, the total time is shorter than a part of it.",
     "W010": "A table the site uses says `allow_loopback`, but `ALLOW_LOOPBACK` is off: its operations stop.",
     "W011": "This process has loaded no Celery app; wake-ups go to Celery's default broker, where no worker listens.",
+    "W012": "With `--deploy`: secrets of operations are sealed with a `SECRET_KEY` that is easy to guess.",
     "I001": "`SWEEP` is off: workers do not sweep, so run `manage.py jobtrack_sweep --loop` somewhere.",
 }
 """Every id, without the prefix ``jobtrack.``, and what it means. ``docs/checks.md`` lists the same."""
@@ -51,6 +54,7 @@ def register_all() -> None:
     """Register the checks of this module."""
     for check in (check_settings, check_tables, check_accounts, check_celery, check_database):
         checks.register(check, TAG)
+    checks.register(check_sealing, TAG, deploy=True)
 
 
 def _message(number: str, text: str, hint: str | None = None) -> CheckMessage:
@@ -71,12 +75,14 @@ def _exists(path: str) -> bool:
 
 
 def check_settings(**_: Any) -> list[CheckMessage]:
-    """E001, E002, E004, E006, W009, I001."""
+    """E001, E002, E004, E006, E010, W009, I001."""
     settings, problems = conf.read(getattr(django_settings, conf.NAME, {}))
     found = [_message("E001" if p.unknown else "E002", f"{p.key} {p.message}", p.hint) for p in problems]
     found += [_message("E004", f"TABLES: {path} does not exist.") for path in settings.tables if not _exists(path)]
     if not django_settings.USE_TZ:
         found.append(_message("E006", "USE_TZ is False.", "Set USE_TZ = True."))
+    if settings.result_storage is not None and settings.result_storage not in django_settings.STORAGES:
+        found.append(_message("E010", f"There is no storage {settings.result_storage!r} in STORAGES."))
     limits = settings.limits or RequestLimits()
     if limits.total < max(limits.connect, limits.read):
         found.append(_message("W009", "LIMITS: total_s is less than connect_s or read_s."))
@@ -117,7 +123,7 @@ def _loopback(settings: conf.Settings, tables: Catalog) -> Iterator[CheckMessage
 
 
 def check_accounts(**_: Any) -> list[CheckMessage]:
-    """E007, W002, W003."""
+    """E007, E009, W002, W003."""
     from jobtrack_django.runtime import catalog
 
     settings = _usable()
@@ -125,7 +131,7 @@ def check_accounts(**_: Any) -> list[CheckMessage]:
         return []
     tables = catalog()
     found: list[CheckMessage] = []
-    for table_id in sorted({*settings.credentials, *settings.accounts, *settings.proxies}):
+    for table_id in sorted({*settings.credentials, *settings.accounts, *settings.webhooks, *settings.proxies}):
         table = tables.get(table_id)
         if table is not None:
             found += _accounts_of(table, settings)
@@ -151,23 +157,50 @@ def _accounts_of(table: ProviderTable, settings: conf.Settings) -> Iterator[Chec
 
 def _dead_references(settings: conf.Settings) -> Iterator[CheckMessage]:
     """References that can be followed here and now; a callable is not run by a check."""
-    from jobtrack_django.runtime import secret
-
     named = {
         f"CREDENTIALS[{table_id!r}][{account!r}]": reference
         for table_id, accounts in settings.credentials.items()
         for account, reference in accounts.items()
     }
+    named |= {
+        f"WEBHOOKS[{table_id!r}][{account!r}][{number}]": reference
+        for table_id, accounts in settings.webhooks.items()
+        for account, references in accounts.items()
+        for number, reference in enumerate(references)
+    }
     named |= {f"PROXIES[{table_id!r}]": text for table_id, text in settings.proxies.items() if "://" not in text}
     if settings.audit_key:
         named["AUDIT_KEY"] = settings.audit_key
     for place, reference in named.items():
-        if reference.startswith("callable:"):
-            continue
-        try:
+        yield from _followed("W002", place, reference)
+    for number, reference in enumerate(settings.sealing_keys):
+        yield from _followed("E009", f"SEALING_KEYS[{number}]", reference)
+
+
+def _followed(number: str, place: str, reference: str) -> Iterator[CheckMessage]:
+    from jobtrack_django.runtime import secret
+
+    try:
+        if not reference.startswith("callable:"):
             secret(reference)
-        except CredentialError as error:
-            yield _message("W002", f"{place}: {error.message}.")
+    except CredentialError as error:
+        yield _message(number, f"{place}: {error.message}.")
+
+
+def check_sealing(**_: Any) -> list[CheckMessage]:
+    """W012, with ``check --deploy``."""
+    keys = (_usable() or conf.Settings()).sealing_keys
+    with_secret_key = not keys or "setting:SECRET_KEY" in keys
+    if not with_secret_key or not _easy(django_settings.SECRET_KEY):
+        return []
+    hint = "Set a long, random SECRET_KEY, or name another key in JOBTRACK['SEALING_KEYS']."
+    return [_message("W012", "Secrets of operations are sealed with a SECRET_KEY that is easy to guess.", hint)]
+
+
+def _easy(key: str | bytes) -> bool:
+    """Whether a key is one that `startproject` wrote into a file, or too short: Django's own measure."""
+    text = key.decode(errors="replace") if isinstance(key, bytes) else key
+    return text.startswith("django-insecure-") or len(text) < 50 or len(set(text)) < 5
 
 
 def check_celery(**_: Any) -> Iterable[CheckMessage]:

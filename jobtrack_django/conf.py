@@ -1,7 +1,7 @@
 """The one setting ``JOBTRACK``, read into a frozen record. It is read again whenever it changes.
 
-A secret never stands in it: ``CREDENTIALS``, ``PROXIES`` and ``AUDIT_KEY`` hold references (``env:NAME``,
-``file:/path``, ``setting:NAME``, ``callable:dotted.path``), resolved when they are used.
+A secret never stands in it: ``CREDENTIALS``, ``WEBHOOKS``, ``PROXIES``, ``SEALING_KEYS`` and ``AUDIT_KEY`` hold
+references (``env:NAME``, ``file:/path``, ``setting:NAME``, ``callable:dotted.path``), resolved when they are used.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class Settings:
     tables: tuple[str, ...] = ()  # folders and files with provider tables, besides the shipped ones
     accounts: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)  # table -> account -> params
     credentials: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # table -> account -> reference
+    webhooks: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)  # table -> account -> refs
     proxies: Mapping[str, str] = field(default_factory=dict)  # table -> address of its proxy, or reference to one
     allow_loopback: bool = False  # tables with `allow_loopback` may reach this very machine, by plain http
     allow_private: tuple[str, ...] = ()  # private networks (CIDR) that may be reached
@@ -46,6 +47,9 @@ class Settings:
     timing: Timing = field(default_factory=Timing)
     limits: RequestLimits | None = None  # limits of one request, instead of each table's own; None: the tables' own
     audit_key: str | None = None  # reference of the key that signs audit exports; None: unsigned
+    sealing_keys: tuple[str, ...] = ()  # references; the first seals, all open; (): SECRET_KEY and its fallbacks
+    result_storage: str | None = None  # alias in STORAGES for results; None: "jobtrack" if it is there, else "default"
+    result_spool: str | None = None  # folder for downloads under way; None: the system's for temporary files
     admin: bool = True  # register the admin
 
 
@@ -177,6 +181,19 @@ def reference(value: object) -> str:
     return f"{kind}:{name}"
 
 
+def _references(value: object) -> tuple[str, ...]:
+    """References to secrets, at least one. The message never repeats a value."""
+    if isinstance(value, str) or not isinstance(value, list | tuple) or not value:
+        raise _Unusable("must be a list of references to secrets, for example ['env:NAME'].")
+    return tuple(reference(item) for item in value)
+
+
+def _folder(value: object) -> str:
+    if not isinstance(value, str | Path) or "\0" in str(value) or not Path(value).is_absolute():
+        raise _Unusable(f"must be an absolute path, not {value!r}.")
+    return str(value)
+
+
 def _proxy(value: object) -> str:
     """The address of a proxy or a reference to one. The message never repeats the value: it may hold a password."""
     from jobtrack.transports.proxy import check_declared  # httpx is loaded only where a proxy is declared
@@ -245,6 +262,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "TABLES": ("tables", _paths),
     "ACCOUNTS": ("accounts", _each(_each(_each(_text)))),
     "CREDENTIALS": ("credentials", _each(_each(reference))),
+    "WEBHOOKS": ("webhooks", _each(_each(_references))),
     "PROXIES": ("proxies", _each(_proxy)),
     "ALLOW_LOOPBACK": ("allow_loopback", _bool),
     "ALLOW_PRIVATE": ("allow_private", _networks),
@@ -256,6 +274,9 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "TIMING": ("timing", _timing),
     "LIMITS": ("limits", _record(RequestLimits)),
     "AUDIT_KEY": ("audit_key", _or_none(reference)),
+    "SEALING_KEYS": ("sealing_keys", _references),
+    "RESULT_STORAGE": ("result_storage", _or_none(_text)),
+    "RESULT_SPOOL": ("result_spool", _or_none(_folder)),
     "ADMIN": ("admin", _bool),
 }
 """Key of the setting -> field of ``Settings`` and how its value is read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Any
 
 from jobtrack.core.escalation import Reason
@@ -12,17 +13,21 @@ from jobtrack_django.models import AuditEntry, Escalation, Operation
 from jobtrack_django.store import DjangoStore
 
 
-def contract(row: Operation) -> dict[str, Any]:
-    """The contract of R-SUB-8 for this row as it was loaded. Three queries, no request."""
-    store = DjangoStore(row._state.db or "default")  # noqa: SLF001 - documented by Django
-    asked = Escalation.objects.using(store.using).open().filter(operation_id=row.pk).order_by("pk")
+def contract(row: Operation, *, now: datetime | None = None) -> dict[str, Any]:
+    """The contract of R-SUB-8 for this row as it was loaded. Nothing is sent and nothing is written.
+
+    Args:
+        now: by the database's clock, if that is known: then it takes two queries, else three.
+    """
+    using = row._state.db or "default"  # noqa: SLF001 - documented by Django
+    asked = Escalation.objects.using(using).open().filter(operation_id=row.pk).order_by("pk")
     reasons = list(asked.values_list("reason", flat=True))
     told = outcome(
         row.to_core(),
         [Reason(word) for word in reasons if word in set(Reason)],
-        now=store.now(),
+        now=now or DjangoStore(using).now(),
         table=get_runtime().tables.get(row.provider),
-        last=_last_request(row.pk, store.using),
+        last=_last_request(row.pk, using),
     )
     return {**told, "needs_decision": reasons}  # also one that only a newer release knows
 

@@ -8,14 +8,15 @@ from typing import Any
 from django.db import transaction
 
 from jobtrack import records
+from jobtrack.core import meanwhile
 from jobtrack.core import operation as core
 from jobtrack.core.escalation import Resolution
-from jobtrack.core.operation import OperationState, may_move
+from jobtrack.core.operation import OperationState
 from jobtrack.errors import AlreadyDecided, OperationNotFound, StaleEvidence, StoreError
 from jobtrack_django.chain import ChainedRows, after_head
 from jobtrack_django.fields import DatabaseNow
 from jobtrack_django.models import Delivery, Escalation
-from jobtrack_django.storable import storable
+from jobtrack_django.storable import storable, text_limit
 
 
 class Decisions(ChainedRows):
@@ -40,6 +41,8 @@ class Decisions(ChainedRows):
         *,
         followups: tuple[records.Followup, ...] = (),
         redeliver: bool = False,
+        errand: records.Followup | None = None,
+        cancel_state: str | None = None,
     ) -> Resolution:
         with transaction.atomic(using=self.using):
             current = self._lock(wanted.id)
@@ -49,12 +52,22 @@ class Decisions(ChainedRows):
                 self._note(current, entry)  # acknowledged; the operation goes on, or has ended, as it is
             else:
                 _refuse_moved(current, wanted)
-                self._write(after_head(wanted, current), entry, {current.state})
+                self._write(after_head(meanwhile.decided(current, wanted), current), entry, {current.state})
+            if cancel_state is not None:
+                self._operations().filter(pk=wanted.id).update(cancel_state=cancel_state)
             self._follow(wanted.id, followups)
+            if errand is not None:
+                self._arm(wanted.id, errand)
             if redeliver:
                 undelivered = self._rows(Delivery).filter(operation_id=wanted.id, delivered_at__isnull=True)
                 undelivered.update(due_at=DatabaseNow(), wake_until=None, attempts=0)
         return self.escalation(resolution.escalation_id).resolution or resolution
+
+    def _settle_by_evidence(self, operation: core.Operation) -> None:
+        """A machine took the operation on: the question that had stopped it is answered by what it found."""
+        for row in self._rows(Escalation).filter(operation_id=operation.id, open_blocking=True):
+            answer = meanwhile.settled_by_evidence(str(row.pk), row.version, operation.job_id)
+            self._rows(Escalation).filter(pk=row.pk).update(**_decided(answer))
 
     def _decide(self, resolution: Resolution, operation_id: str) -> None:
         """Close the question, once, and only as the person saw it (INV-28)."""
@@ -74,8 +87,9 @@ def _refuse_moved(current: core.Operation, wanted: core.Operation) -> None:
     same = current.state is OperationState.ESCALATED or current.audit_seq == wanted.audit_seq
     if current.fence != wanted.fence or not same:
         raise StaleEvidence("The operation has moved on since it was shown.", operation_id=wanted.id)
-    if not may_move(current.state, wanted.state):
-        raise StoreError(f"{current.state} never becomes {wanted.state}.", operation=wanted.id)
+    refused = meanwhile.refusal(current, wanted)
+    if refused:
+        raise StoreError(refused, operation=wanted.id)
 
 
 def _decided(resolution: Resolution) -> dict[str, Any]:
@@ -83,6 +97,7 @@ def _decided(resolution: Resolution) -> dict[str, Any]:
         "option": resolution.option.value,
         "actor": storable(resolution.actor, 255),
         "actor_reason": storable(resolution.reason),
+        "job_id": storable(resolution.job_id, text_limit(Escalation, "job_id")),
         "seen_version": resolution.version,
         "decided_at": DatabaseNow(),
         "open_blocking": None,

@@ -6,7 +6,6 @@ site's configuration can never ask for a migration.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, NoReturn
 
 from django.contrib.contenttypes.fields import GenericForeignKey
@@ -18,12 +17,24 @@ from django.utils.translation import gettext_lazy as _
 from jobtrack import records
 from jobtrack.core import operation as core
 from jobtrack.core.escalation import Option, Reason, Resolution
-from jobtrack.core.gate import GateState, HoldReason
 from jobtrack_django import querysets
 from jobtrack_django.fields import IdentityField
-from jobtrack_django.storable import storable
+from jobtrack_django.models_beside import AccountGate, FollowUpReceipt, JobResult, WebhookReceipt
+from jobtrack_django.storable import columns
 
-_COUNTERS = ("status_requests", "transport_failures", "rate_limited", "extensions")
+__all__ = [
+    "AccountGate",
+    "AuditEntry",
+    "Delivery",
+    "Escalation",
+    "FollowUpReceipt",
+    "JobResult",
+    "Operation",
+    "TableText",
+    "WebhookReceipt",
+]
+
+_COUNTERS = ("status_requests", "transport_failures", "rate_limited", "extensions", "submissions", "lookups")
 
 # Fields of the core record whose column has the same name and the same value.
 _SAME = (
@@ -31,23 +42,13 @@ _SAME = (
     *("wake_at", "not_before", "wake_until", "delay_source", "provider_state", "provider_state_since", "observed_at"),
     *("last_http", "progress", "error", "expires_at", "kept", "needed_by_told", "escalate_ends", "last_look"),
     *("look_until", "resumed_at", "missing_since", "revision", "table_digest", "audit_seq", "audit_head", "reference"),
-    *("on_success", "on_failure", "on_end", "predecessor"),
+    *("on_success", "on_failure", "on_end", "predecessor", "idempotency_key", "fingerprint", "sealed", "submit_by"),
+    *("first_sent_at", "last_sent_at", "recover_until", "doubt", "doubt_http", "acceptance_seen", "evidence"),
+    *("hint_floor", "hinted", "noticed_at", "cancel_state"),
 )
-
 
 # Columns of an operation that a caller may change at any time.
 _CALLERS = frozenset({"content_type", "object_id", "reference"})
-
-
-def text_limit(model: type[models.Model], column: str) -> int | None:
-    """Most characters the column keeps; None: any number, or not a text."""
-    limit: int | None = getattr(model._meta.get_field(column), "max_length", None)  # noqa: SLF001 - documented by Django
-    return limit
-
-
-def _columns(model: type[models.Model], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values that every database can keep in the columns of ``model``, whatever a provider sent (INV-12)."""
-    return {name: storable(value, text_limit(model, name)) for name, value in values.items()}
 
 
 class Operation(models.Model):
@@ -75,7 +76,7 @@ class Operation(models.Model):
     params = models.JSONField(default=dict, blank=True)
     status_url = models.TextField(blank=True)
     created_at = models.DateTimeField()
-    accepted_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True, blank=True)
 
     deadline = models.DateTimeField()
     needed_by = models.DateTimeField(null=True, blank=True)
@@ -84,10 +85,15 @@ class Operation(models.Model):
     limit_transport_failures = models.PositiveIntegerField()
     limit_rate_limited = models.PositiveIntegerField()
     limit_extensions = models.PositiveIntegerField(default=0)
+    limit_submissions = models.PositiveIntegerField(default=0)
+    limit_lookups = models.PositiveIntegerField(default=0)
     spent_status_requests = models.PositiveIntegerField(default=0)
     spent_transport_failures = models.PositiveIntegerField(default=0)
     spent_rate_limited = models.PositiveIntegerField(default=0)
     spent_extensions = models.PositiveIntegerField(default=0)
+    spent_submissions = models.PositiveIntegerField(default=0)
+    spent_lookups = models.PositiveIntegerField(default=0)
+    follow_for = models.DurationField(null=True, blank=True)
     last_look = models.BooleanField(default=False)
     look_until = models.DateTimeField(null=True, blank=True)
     resumed_at = models.DateTimeField(null=True, blank=True)
@@ -120,6 +126,22 @@ class Operation(models.Model):
     on_failure = models.CharField(max_length=255, blank=True)
     on_end = models.CharField(max_length=255, blank=True)
     predecessor = IdentityField(max_length=200, blank=True)
+
+    idempotency_key = IdentityField(max_length=200, blank=True)
+    fingerprint = models.CharField(max_length=100, blank=True)
+    sealed = models.TextField(blank=True, editable=False)  # ciphertext: never shown
+    submit_by = models.DateTimeField(null=True, blank=True)
+    first_sent_at = models.DateTimeField(null=True, blank=True)
+    last_sent_at = models.DateTimeField(null=True, blank=True)
+    recover_until = models.DateTimeField(null=True, blank=True)
+    doubt = models.TextField(blank=True)
+    doubt_http = models.PositiveSmallIntegerField(null=True, blank=True)
+    acceptance_seen = models.BooleanField(default=False)
+    evidence = models.JSONField(default=dict, blank=True)
+    hint_floor = models.DateTimeField(null=True, blank=True)
+    hinted = models.BooleanField(default=False)
+    noticed_at = models.DateTimeField(null=True, blank=True)
+    cancel_state = models.CharField(max_length=20, blank=True)
 
     objects = querysets.OperationQuerySet.as_manager()
 
@@ -164,6 +186,10 @@ class Operation(models.Model):
             models.CheckConstraint(
                 condition=Q(spent_extensions__lte=F("limit_extensions")), name="jobtrack_op_extensions"
             ),
+            models.CheckConstraint(
+                condition=Q(spent_submissions__lte=F("limit_submissions")), name="jobtrack_op_submissions"
+            ),
+            models.CheckConstraint(condition=Q(spent_lookups__lte=F("limit_lookups")), name="jobtrack_op_lookups"),
         ]
 
     def __str__(self) -> str:
@@ -196,6 +222,7 @@ class Operation(models.Model):
             budget=core.Budget(
                 deadline=self.deadline,
                 needed_by=self.needed_by,
+                follow_for=self.follow_for,
                 **{name: getattr(self, f"limit_{name}") for name in _COUNTERS},
             ),
             spent=core.Spent(**{name: getattr(self, f"spent_{name}") for name in _COUNTERS}),
@@ -213,10 +240,11 @@ class Operation(models.Model):
             "state": operation.state.value,
             "deadline": operation.budget.deadline,
             "needed_by": operation.budget.needed_by,
+            "follow_for": operation.budget.follow_for,
             "lease_owner": lease.owner if lease else "",
             "lease_until": lease.until if lease else None,
         }
-        return _columns(cls, values)
+        return columns(cls, values)
 
     def outcome(self) -> dict[str, Any]:
         """How it stands, when one may ask again, and what one may do (R-SUB-8). Asking sends nothing."""
@@ -282,6 +310,7 @@ class Escalation(models.Model):
     option = models.CharField(max_length=40, blank=True)
     actor = models.CharField(max_length=255, blank=True)
     actor_reason = models.TextField(blank=True)
+    job_id = IdentityField(max_length=500, blank=True)  # what "attach job" named
     seen_version = models.PositiveIntegerField(null=True, blank=True)
     decided_at = models.DateTimeField(null=True, blank=True)
 
@@ -297,6 +326,11 @@ class Escalation(models.Model):
             ("repair_access", _("Can state that access was repaired")),
             ("retry_delivery", _("Can run a follow-up again")),
             ("close_escalation", _("Can close an escalation")),
+            ("look_up_submission", _("Can ask a provider whether it has a job")),
+            ("attach_job", _("Can name the job of an operation")),
+            ("resubmit_operation", _("Can submit a job once more")),
+            ("cancel_operation", _("Can ask a provider to cancel a job")),
+            ("fetch_result", _("Can fetch a result again")),
         ]
         indexes: ClassVar = [models.Index(fields=["decided_at", "opened_at"], name="jobtrack_escalation_open")]
         constraints: ClassVar = [
@@ -325,6 +359,7 @@ class Escalation(models.Model):
             reason=self.actor_reason,
             version=self.seen_version or 0,
             at=self.decided_at,
+            job_id=self.job_id,
         )
 
     def to_core(self) -> records.Escalation:
@@ -369,37 +404,6 @@ class Delivery(models.Model):
 
     def __str__(self) -> str:
         return self.id
-
-
-class AccountGate(models.Model):
-    """What holds back every operation of one provider account."""
-
-    id = models.BigAutoField(primary_key=True)
-    provider = IdentityField(max_length=100)
-    account = IdentityField(max_length=100)
-    reason = models.CharField(max_length=20, blank=True)
-    held_until = models.DateTimeField(null=True, blank=True)
-    streak = models.PositiveIntegerField(default=0)
-    probe = IdentityField(max_length=200, blank=True)
-    version = models.PositiveBigIntegerField(default=0)
-
-    class Meta:
-        constraints: ClassVar = [
-            models.UniqueConstraint(fields=["provider", "account"], name="jobtrack_one_gate"),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.provider}/{self.account}"
-
-    def to_core(self) -> GateState:
-        """The row as a frozen record."""
-        return GateState(
-            reason=HoldReason(self.reason),
-            held_until=self.held_until,
-            streak=self.streak,
-            probe=self.probe,
-            version=self.version,
-        )
 
 
 class TableText(models.Model):

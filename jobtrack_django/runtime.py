@@ -18,10 +18,13 @@ from jobtrack.core import operation as core
 from jobtrack.errors import ConfigurationError
 from jobtrack.ports import Runtime
 from jobtrack.records import Delivery
+from jobtrack.stores.vault import FernetVault
 from jobtrack.transports import CredentialResolver, EgressPolicy, HttpxTransport
+from jobtrack.transports.credentials import Secret
 from jobtrack.worker import wiring
 from jobtrack.worker.scheduler import CeleryScheduler
-from jobtrack_django import conf, models
+from jobtrack_django import conf, models, receipts
+from jobtrack_django.files import DjangoFiles
 from jobtrack_django.signals import SignalListener
 from jobtrack_django.store import DjangoStore
 
@@ -44,6 +47,8 @@ def build_runtime() -> Runtime:
         listener=SignalListener(settings.database),
         token=lambda: secrets.token_hex(16),
         run_handler=run_handler,
+        vault=FernetVault(sealing_keys),
+        files=DjangoFiles(spool=settings.result_spool),
         timing=settings.timing,
         limits=settings.limits,
     )
@@ -69,6 +74,29 @@ def secret(reference: str) -> str:
     return resolver.resolve("", "").reveal()
 
 
+def sealing_keys() -> list[str | bytes]:
+    """The secret texts that seal and open what operations keep encrypted, the first one for sealing.
+
+    Raises:
+        CredentialError: A reference leads nowhere; the message never holds a value.
+    """
+    references = conf.settings().sealing_keys
+    if references:
+        return [secret(reference) for reference in references]
+    return [django_settings.SECRET_KEY, *django_settings.SECRET_KEY_FALLBACKS]
+
+
+def webhook_secrets(provider: str, account: str) -> tuple[Secret, ...]:
+    """The secrets that may sign notices for this account, as they are now; () if none is configured.
+
+    Raises:
+        CredentialError: A reference leads nowhere; the message never holds a value.
+    """
+    references = conf.settings().webhooks.get(provider, {}).get(account, ())
+    resolver = credentials()
+    return tuple(resolver.follow(reference, provider=provider, account=account) for reference in references)
+
+
 def _setting(name: str) -> object:
     return getattr(django_settings, name, None)
 
@@ -76,8 +104,13 @@ def _setting(name: str) -> object:
 def run_handler(delivery: Delivery, operation: core.Operation) -> None:
     """Run one follow-up here: a callable gets the ``Operation`` row, a Celery task the operation's id.
 
-    Whatever it raises is a failed attempt.
+    Whatever it raises is a failed attempt. ``receipts.current_delivery()`` tells it what it is called for.
     """
+    with receipts.handling(delivery):
+        _run(delivery, operation)
+
+
+def _run(delivery: Delivery, operation: core.Operation) -> None:
     handler = _callable(delivery.handler)
     if handler is None or hasattr(handler, "apply_async"):
         wiring.run_task_inline(getattr(handler, "name", delivery.handler), operation.id)

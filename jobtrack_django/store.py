@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from functools import reduce
+from functools import partial, reduce
 from operator import or_
 from typing import Any, cast
 
@@ -20,6 +20,7 @@ from django.db.models import F, Min, Q, QuerySet
 from django.db.models.functions import Coalesce, Greatest
 
 from jobtrack import records
+from jobtrack.core import meanwhile
 from jobtrack.core import operation as core
 from jobtrack.core.audit import GENESIS
 from jobtrack.core.decide import contradiction
@@ -28,17 +29,19 @@ from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import TERMINAL, OperationState, may_move
 from jobtrack.core.table import ProviderTable
 from jobtrack.errors import StoreError
+from jobtrack.ports import RUNNING
 from jobtrack_django.chain import Link, after_head, core_of
 from jobtrack_django.decisions import Decisions
 from jobtrack_django.fields import DatabaseNow
 from jobtrack_django.models import AccountGate, Delivery, Operation, TableText
+from jobtrack_django.notices import Notices
 from jobtrack_django.outbox import Outbox
 from jobtrack_django.querysets import undispatched, unleased
-from jobtrack_django.statements import after, claim, clock, lost_race
+from jobtrack_django.statements import Terms, after, claim, lost_race, retried
 from jobtrack_django.storable import storable
 
 
-class DjangoStore(Decisions, Outbox):
+class DjangoStore(Decisions, Outbox, Notices):
     """Implements ``jobtrack.ports.Store``.
 
     Args:
@@ -49,14 +52,14 @@ class DjangoStore(Decisions, Outbox):
         super().__init__(using)
         self._texts_kept: set[str] = set()
 
-    def now(self) -> datetime:
-        virtual = DatabaseNow.virtual
-        now: datetime = virtual() if virtual else clock(self.using)
-        return now
-
     # --- operations -----------------------------------------------------------------------------
 
     def add(
+        self, operations: Sequence[core.Operation], entry: Mapping[str, Any], table: ProviderTable
+    ) -> list[core.Operation]:
+        return retried(self.using, partial(self._add, operations, entry, table))
+
+    def _add(
         self, operations: Sequence[core.Operation], entry: Mapping[str, Any], table: ProviderTable
     ) -> list[core.Operation]:
         with transaction.atomic(using=self.using):
@@ -89,13 +92,21 @@ class DjangoStore(Decisions, Outbox):
         return [rows[operation_id].to_core() for operation_id in wanted if operation_id in rows]
 
     def claim(
-        self, ids: Sequence[str], *, owner: str, lease: timedelta, floor: timedelta, debit: bool = True
+        self,
+        ids: Sequence[str],
+        *,
+        owner: str,
+        lease: timedelta,
+        floor: timedelta,
+        debit: bool = True,
+        states: frozenset[OperationState] = RUNNING,
     ) -> list[records.Claim]:
         rows: list[Operation] = []
+        terms = Terms(lease=lease, floor=floor, debit=debit, states=states)
         try:
             with transaction.atomic(using=self.using, durable=True):
                 free = self._unlocked(ids)
-                if free and claim(self.using, free, owner=owner, lease=lease, floor=floor, debit=debit):
+                if free and claim(self.using, free, terms, owner=owner):
                     rows = list(self._operations().filter(pk__in=free, lease_owner=owner))
         except OperationalError as error:
             if not lost_race(error):
@@ -114,8 +125,8 @@ class DjangoStore(Decisions, Outbox):
 
     def hold(self, ids: Sequence[str], *, until: datetime, source: DelaySource | None = None) -> None:
         because = {} if source is None else {"delay_source": source.value}
-        due = self._operations().filter(unleased(), pk__in=ids, state=OperationState.RUNNING)
-        due.filter(wake_at__lte=DatabaseNow()).update(wake_at=until, wake_until=None, **because)
+        due = self._operations().filter(unleased(), pk__in=ids, wake_at__lte=DatabaseNow())
+        due.update(wake_at=until, wake_until=None, **because)
 
     def unmark(self, ids: Sequence[str]) -> None:
         self._operations().filter(pk__in=ids, wake_until__isnull=False).update(wake_until=None)
@@ -128,22 +139,42 @@ class DjangoStore(Decisions, Outbox):
     def _commit(self, commit: records.Commit) -> records.Committed:
         with transaction.atomic(using=self.using):
             wanted = commit.operation
-            if not self._write(wanted, commit.entry, _BEFORE[wanted.state], leased=True):
-                # Rare: somebody wrote meanwhile. Under the row's lock it is clear who, and what remains to be done.
+            if not self._write(wanted, commit.entry, _QUIETLY[wanted.state], lease_until__isnull=False, hinted=False):
                 current = self._lock(wanted.id)
                 if current.fence != wanted.fence or current.lease is None or current.terminal:
-                    self._note(current, {**commit.entry, "late": True})
-                    contradicted = contradiction(current, wanted)
-                    if contradicted is not None:
-                        self._ask(wanted.id, (contradicted,))
+                    self._keep_late(current, commit)
                     return records.Committed.STALE
-                if not self._write(after_head(wanted, current), commit.entry, _BEFORE[wanted.state], leased=True):
-                    raise StoreError(f"{current.state} never becomes {wanted.state}.", operation=wanted.id)
+                self._write_over(current, commit)
             self._ask(wanted.id, commit.questions)
             self._follow(wanted.id, commit.followups)
             if commit.table is not None:
                 self._keep_text(commit.table)
         return records.Committed.DONE
+
+    def _keep_late(self, current: core.Operation, commit: records.Commit) -> None:
+        """The answer came too late: it is evidence (R-READ-7, INV-14, INV-15)."""
+        known = meanwhile.with_evidence(current, commit.evidence or {}, self.now())
+        beside: dict[str, Any] = {}
+        if known is not current:
+            beside = {"evidence": storable(known.evidence), "wake_at": known.wake_at, "wake_until": known.wake_until}
+        self._note(current, {**commit.entry, "late": True}, **beside)
+        contradicted = contradiction(current, commit.operation)
+        if contradicted is not None:
+            self._ask(current.id, (contradicted,))
+
+    def _write_over(self, current: core.Operation, commit: records.Commit) -> None:
+        """Rare: something came to the row meanwhile, or this answers a question. The row is locked."""
+        wanted = commit.operation
+        refused = meanwhile.refusal(current, wanted)
+        if refused:
+            raise StoreError(refused, operation=wanted.id)
+        row = meanwhile.merged(current, wanted, self.now())
+        self._write(after_head(row, current), commit.entry, {current.state})
+        if current.state is OperationState.ESCALATED and wanted.state is not current.state:
+            self._settle_by_evidence(wanted)
+        second = meanwhile.second_job(current, wanted)
+        if second is not None:
+            self._ask(wanted.id, (second,))
 
     def _keep_text(self, table: ProviderTable) -> None:
         """Each digest's text once. What this process saw committed is not written again with every poll."""
@@ -237,11 +268,18 @@ class DjangoStore(Decisions, Outbox):
         return bool(connections[self.using].features.has_select_for_update_skip_locked)
 
 
-_BEFORE = {
-    target: frozenset(source for source in OperationState if source not in TERMINAL and may_move(source, target))
+_UNASKED = frozenset(OperationState) - {OperationState.ESCALATED}
+"""States in which no question waits for an answer that the look would have to give."""
+
+_QUIETLY = {
+    target: frozenset(
+        source
+        for source in OperationState
+        if source not in TERMINAL and may_move(source, target) and source in {target, *_UNASKED}
+    )
     for target in OperationState
 }
-"""From where a look may bring an operation to each state; never from a terminal one (INV-07, INV-08)."""
+"""From where a look brings an operation to each state without more ado; never from a terminal one (INV-07, INV-08)."""
 
 
 def _as_claim(row: Operation, lease: timedelta) -> records.Claim:

@@ -1,5 +1,5 @@
 """Where ``app.autodiscover_tasks()`` looks: the tasks of jobtrack."""
 
-from jobtrack.worker.tasks import deliver, poll, sweep
+from jobtrack.worker.tasks import deliver, poll, report_conflict, sweep, wake
 
-__all__ = ["deliver", "poll", "sweep"]
+__all__ = ["deliver", "poll", "report_conflict", "sweep", "wake"]

@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from django.core.files.storage import InMemoryStorage
+
 from jobtrack.core import operation as core
 from jobtrack.core.escalation import Option, Resolution
 from jobtrack.flow.resolve import resolve
@@ -27,6 +29,7 @@ from jobtrack.testing import FakeProvider, NoScheduler, VirtualClock, answer, no
 from jobtrack.testing.clock import START
 from jobtrack.worker import wiring
 from jobtrack_django.fields import DatabaseNow
+from jobtrack_django.files import DjangoFiles
 from jobtrack_django.models import Operation
 from jobtrack_django.runtime import build_runtime, run_handler
 from jobtrack_django.signals import SignalListener
@@ -104,6 +107,7 @@ def rehearsal(start: datetime = START) -> Iterator[Rehearsal]:
         elapsed=clock.elapsed,
         draw=lambda: 0.5,
         run_handler=run_and_remember,
+        files=DjangoFiles(storage=InMemoryStorage()),  # results of a test leave nothing behind
         listener=SignalListener(),  # a test's own transaction never commits
     )
     DatabaseNow.virtual = clock

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from hashlib import sha256
 
+from jobtrack.catalog.build_result import build_result
 from jobtrack.catalog.build_status import build_status
+from jobtrack.catalog.build_submit import build_cancel, build_submit
+from jobtrack.catalog.build_webhook import build_webhook
 from jobtrack.catalog.examples import build_example
 from jobtrack.catalog.findings import Report
 from jobtrack.catalog.nodes import Node
@@ -44,6 +47,10 @@ def build(root: Node, source_text: str, report: Report) -> ProviderTable:
         text=source_text,
         source=report.file,
         status=built,
+        submit=build_submit(root.get("submit"), reader),
+        cancel=build_cancel(root.get("cancel"), reader),
+        result=build_result(root.get("result"), reader),
+        webhook=build_webhook(root.get("webhook"), reader),
         params=_params(root.get("params")),
         polling=_polling(root.get("polling"), reader),
         budget=_budget(root.get("budget"), reader),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jobtrack.catalog import pieces
 from jobtrack.catalog.nodes import Node
-from jobtrack.catalog.parts import NOWHERE, Reader, fill, flag, gap, named, text, texts, whole
+from jobtrack.catalog.parts import NOWHERE, Reader, fill, flag, gap, text, texts, whole
 from jobtrack.catalog.strict import quoted
-from jobtrack.core.place import Body, BodyKind, Condition, Gap, HttpStatus, RequestSpec, Scalar
+from jobtrack.core.place import Body, Condition, Gap, HttpStatus, Scalar
 from jobtrack.core.reply import Trouble
 from jobtrack.core.table import (
     FieldType,
@@ -47,8 +48,8 @@ def build_status(node: Node, reader: Reader) -> StatusSpec:
         hints=tuple(_hint(item, reader) for item in _listed(node, "hints")),
         **fill(
             node,
-            request=lambda item: _request(item, reader),
-            read_http=_codes,
+            request=lambda item: pieces.request(item, reader),
+            read_http=pieces.codes,
             echo=reader.place,
             pick=lambda item: _pick(item, reader),
             open=lambda item: OpenStates(**fill(item, cite=text, starts_with=texts)),
@@ -187,37 +188,13 @@ def _pick(node: Node, reader: Reader) -> Pick:
 # --- the request, and what an answer carries besides the state ---------------------------------------
 
 
-def _request(node: Node, reader: Reader) -> RequestSpec:
-    bodies = [kind for kind in ("json", "form", "graphql") if node.get(kind) is not None]
-    if len(bodies) > 1:
-        reader.report.add(node.mark, node.path, "request", f"Write only one of {', '.join(bodies)} here.")
-    kind = BodyKind(bodies[0]) if bodies else BodyKind.NONE
-    body = node.get(kind)
-    return RequestSpec(
-        body_kind=kind,
-        body=None if body is None else body.plain(),
-        **fill(node, method=text, path=text, query=named, headers=named),
-    )
-
-
-def _codes(node: Node) -> frozenset[int]:
-    codes: set[int] = set()
-    for item in node.items():
-        if isinstance(item.value, int):
-            codes.add(item.value)
-        else:
-            hundred = int(text(item)[0]) * 100
-            codes.update(range(hundred, hundred + 100))
-    return frozenset(codes)
-
-
 def _result(node: Node, reader: Reader) -> ResultSpec:
     return ResultSpec(
         **fill(
             node,
             require=lambda item: tuple((reader.keyed(item, key), FieldType(text(kind))) for key, kind in item.pairs()),
             one_of=reader.places,
-            keep=lambda item: tuple((name, reader.place(place)) for name, place in item.pairs()),
+            keep=lambda item: pieces.placed(item, reader),
             hosts=texts,
             secret=flag,
             empty_ok=flag,

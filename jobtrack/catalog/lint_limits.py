@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from jobtrack.catalog.findings import Mark, Path, Report
+from jobtrack.catalog.checks import Checks
+from jobtrack.catalog.findings import Path, Report
 from jobtrack.catalog.nodes import Node
 from jobtrack.core.schedule import duration, plan
 from jobtrack.core.table import HintUnit, ProviderTable
@@ -18,7 +19,7 @@ _ZERO = timedelta(0)
 
 def check_limits(root: Node, table: ProviderTable, report: Report) -> None:
     """Report schedules, budgets and limits that cannot work together."""
-    checks = _Checks(root, report)
+    checks = Checks(root, report)
     _positive(checks, table)
     _order(checks, table)
     if not (report.touched(("polling",)) or report.touched(("budget",))):
@@ -26,31 +27,7 @@ def check_limits(root: Node, table: ProviderTable, report: Report) -> None:
     _hints(checks, table)
 
 
-class _Checks:
-    """Places of a tree by path, also of keys that are left to their default."""
-
-    def __init__(self, root: Node, report: Report) -> None:
-        self._root = root
-        self._report = report
-
-    def error(self, path: Path, code: str, message: str) -> None:
-        self._report.add(self._mark(path), path, code, message)
-
-    def warn(self, path: Path, code: str, message: str) -> None:
-        self._report.warn(self._mark(path), path, code, message)
-
-    def written(self, path: Path) -> bool:
-        return self._root.at(*path) is not None
-
-    def _mark(self, path: Path) -> Mark:
-        while path and not self.written(path):
-            path = path[:-1]
-        node = self._root.at(*path)
-        assert node is not None
-        return node.mark
-
-
-def _positive(checks: _Checks, table: ProviderTable) -> None:
+def _positive(checks: Checks, table: ProviderTable) -> None:
     polling, limits, extension = table.polling, table.limits, table.budget.extension
     durations: dict[Path, timedelta | None] = {
         ("polling", "base"): polling.base,
@@ -73,7 +50,7 @@ def _positive(checks: _Checks, table: ProviderTable) -> None:
             checks.error(path, "zero", f"{path[-1]} is zero; write a duration above zero, such as 1s.")
 
 
-def _order(checks: _Checks, table: ProviderTable) -> None:
+def _order(checks: Checks, table: ProviderTable) -> None:
     """Pairs of durations of which the first may not be longer than the second."""
     polling, limits, deadline = table.polling, table.limits, table.budget.deadline
     rows: list[tuple[Path, timedelta, str, timedelta]] = [
@@ -116,7 +93,7 @@ def _order(checks: _Checks, table: ProviderTable) -> None:
         )
 
 
-def _coverage(checks: _Checks, table: ProviderTable) -> None:
+def _coverage(checks: Checks, table: ProviderTable) -> None:
     """Do the requests last until the deadline, even if every wait is drawn as short as it can be?
 
     A table that leaves both schedule and budget to their defaults is asked for the longest waits only.
@@ -136,7 +113,7 @@ def _coverage(checks: _Checks, table: ProviderTable) -> None:
         )
 
 
-def _hints(checks: _Checks, table: ProviderTable) -> None:
+def _hints(checks: Checks, table: ProviderTable) -> None:
     for index, hint in enumerate(table.status.hints):
         name = hint.at.source.lower()
         if hint.unit is HintUnit.SECONDS and name.endswith(("_ms", "millis", "milliseconds")):

@@ -5,26 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from jobtrack.catalog import placeholders
 from jobtrack.catalog.findings import Path, Report
 from jobtrack.catalog.nodes import Node
+from jobtrack.catalog.placeholders import PLACEHOLDER
 from jobtrack.core.table import AuthKind, ParamPattern, ProviderTable
 from jobtrack.core.target import origin_of
 
-_PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _HOST = re.compile(r"(?P<scheme>[a-z]+)://(?P<rest>[^/?#]*)(?P<more>.*)", re.DOTALL)
 _LOOPBACK = re.compile(r"(localhost|127(\.[0-9]{1,3}){3}|\[::1\])(:.*)?")
-_RESERVED = frozenset(
-    {
-        "authorization",
-        "proxy-authorization",
-        "cookie",
-        "host",
-        "content-length",
-        "transfer-encoding",
-        "connection",
-        "x-request-id",
-    }
-)
 _NOT_READ = "401, 403, 429 and 5xx are signals of their own, whatever the body says"
 _LABELS = frozenset({ParamPattern.DNS_LABEL, ParamPattern.UUID, ParamPattern.INTEGER})
 
@@ -34,16 +23,32 @@ def check_request(root: Node, table: ProviderTable, report: Report) -> None:
     used: set[str] = set()
     for node in _hosts(root):
         _host(node, table, report)
-        used |= _placeholders(node, str(node.value), set(table.params), report)
-    used |= _request(root, table, report)
+        used |= placeholders.check_text(node, _host_names(table), report)
+    used |= _requests(root, table, report)
+    used |= _texts(root, table, report)
+    _bodies(root, table, report)
     _params(root, table, used, report)
-    _auth(root, table, report)
     _codes(root, report)
 
 
 def _hosts(root: Node) -> Iterator[Node]:
-    for listed in (root.get("hosts"), root.at("status", "result", "hosts")):
+    paths: list[Path] = [
+        ("hosts",),
+        ("status", "result", "hosts"),
+        ("result", "redirects"),
+        ("result", "credential_hosts"),
+    ]
+    for listed in (root.at(*path) for path in paths):
         yield from [] if listed is None else listed.items()
+
+
+def _host_names(table: ProviderTable) -> placeholders.Names:
+    """Never a value that an answer gave: it could lead anywhere."""
+    answered = {name for name, param in table.params.items() if param.source == "answer"}
+    return placeholders.Names(
+        plain=frozenset(table.params.keys() - answered),
+        reasons={name: f"{{{name}}} is read from an answer, which may not choose a host" for name in answered},
+    )
 
 
 # --- hosts -------------------------------------------------------------------------------------------
@@ -72,7 +77,7 @@ def _host_problem(host: str, table: ProviderTable) -> str:
         return (
             f"With {{{open_ended}}} a caller could choose any host; write the host's end out, or take it from: account."
         )
-    if not origin_of(_PLACEHOLDER.sub("1", host), loopback=True):
+    if not origin_of(PLACEHOLDER.sub("1", host), loopback=True):
         return f"{host} cannot be a host; write letters, digits, hyphens and dots, and a port if needed."
     return ""
 
@@ -80,78 +85,66 @@ def _host_problem(host: str, table: ProviderTable) -> str:
 def _free_choice(host: str, table: ProviderTable) -> str:
     """A parameter by which a caller could leave the provider's domain; "" if there is none."""
     name = host.partition(":")[0] if not host.startswith("[") else host
-    last = _PLACEHOLDER.findall(name.rsplit(".", 1)[-1])
-    for word in _PLACEHOLDER.findall(name):
+    last = PLACEHOLDER.findall(name.rsplit(".", 1)[-1])
+    for word in PLACEHOLDER.findall(name):
         param = table.params.get(word)
         if param is not None and param.source == "caller" and (word in last or param.pattern not in _LABELS):
             return str(word)
     return ""
 
 
-# --- placeholders ------------------------------------------------------------------------------------
+# --- requests ----------------------------------------------------------------------------------------
 
 
-def _request(root: Node, table: ProviderTable, report: Report) -> set[str]:
-    """Check the request; gives the names its placeholders use."""
-    request = root.at("status", "request")
-    assert request is not None
+def _requests(root: Node, table: ProviderTable, report: Report) -> set[str]:
+    """Check every request of the table; gives the names that their placeholders use."""
     used: set[str] = set()
-    path = request.get("path")
-    if path is not None:
-        used |= _placeholders(path, str(path.value), {*table.params, "job_id", "+job_id"}, report)
-    for key in ("query", "headers"):
-        for _, node in _pairs(request.get(key)):
-            used |= _placeholders(node, str(node.value), {*table.params, "job_id"}, report)
-    _headers(request.get("headers"), report)
-    _method(request, report)
-    return used | _body(request, table, report)
-
-
-def _pairs(node: Node | None) -> list[tuple[str, Node]]:
-    return [] if node is None else node.pairs()
-
-
-def _headers(node: Node | None, report: Report) -> None:
-    for name, _ in _pairs(node):
-        if node is not None and name.lower() in _RESERVED:
-            message = f"{name} is set by jobtrack; remove it and describe the credential under auth."
-            report.add(node.key_mark(name), (*node.path, name), "header", message)
-
-
-def _method(request: Node, report: Report) -> None:
-    body = next((key for key in ("json", "form", "graphql") if request.get(key) is not None), None)
-    method = request.get("method")
-    if body is not None and (method is None or method.value == "GET"):
-        report.add(request.key_mark(body), (*request.path, body), "method", "A GET has no body; write method: POST.")
-
-
-def _body(request: Node, table: ProviderTable, report: Report) -> set[str]:
-    leaves = [request.get("json"), request.get("form"), request.at("graphql", "variables")]
-    allowed = {*table.params, "job_id"}
-    used: set[str] = set()
-    for node in (below for leaf in leaves if leaf is not None for below in leaf.walk()):
-        if not isinstance(node.value, str):
-            continue
-        names = {name.removesuffix(":int") for name in _PLACEHOLDER.findall(node.value)}
-        if names & allowed and not _PLACEHOLDER.fullmatch(node.value):
-            message = f"In a body a placeholder is a whole value; write {{{min(names & allowed)}}} alone."
-            report.add(node.mark, node.path, "placeholder", message)
-        elif _PLACEHOLDER.fullmatch(node.value):
-            bare = node.value.replace(":int}", "}")
-            used |= _placeholders(node, bare, allowed, report)
+    for node, names in _each(root, table):
+        used |= placeholders.check_request(node, names, report)
+        _auth(node, table, report)
     return used
 
 
-def _placeholders(node: Node, text: str, allowed: set[str], report: Report) -> set[str]:
-    """Check the placeholders of a text; gives the names it uses."""
-    names = set(_PLACEHOLDER.findall(text))
-    for name in sorted(names - allowed):
-        known = ", ".join(f"{{{word}}}" for word in sorted(allowed)) or "none here"
-        message = f"The placeholder {{{name}}} is not known; write one of: {known}, or add {name or 'it'} to params."
-        report.add(node.mark, node.path, "placeholder", message)
-    if {"{", "}"} & set(_PLACEHOLDER.sub("", text)):
-        report.add(node.mark, node.path, "placeholder", f"A brace stands alone in {text}; write {{name}} or remove it.")
-    return names
+def _each(root: Node, table: ProviderTable) -> Iterator[tuple[Node, placeholders.Names]]:
+    """Every request with the names that it may use."""
+    before, after = placeholders.before(table), placeholders.after(table)
+    result = table.result
+    hop, item = (result.hop, result.per_item) if result else (None, None)
+    passed = frozenset(name for name, _ in (*(hop.values if hop else ()), *(item.values if item else ())))
+    rows: list[tuple[Path, placeholders.Names]] = [
+        (("submit", "request"), before),
+        (("submit", "lookup", "request"), before),
+        (("status", "request"), placeholders.of_status(table)),
+        (("cancel", "request"), after),
+        (("result", "request"), after.adding(frozenset(name for name, _ in hop.values) if hop else frozenset())),
+        (("result", "item_request"), after.adding(passed | {"item"})),
+    ]
+    for path, names in rows:
+        node = root.at(*path)
+        if node is not None:
+            yield node, names
+
+
+def _texts(root: Node, table: ProviderTable, report: Report) -> set[str]:
+    """Texts with placeholders that are no requests: what a look-up compares with, and ids that the client chose."""
+    used: set[str] = set()
+    match = root.at("submit", "lookup", "match")
+    wanted = [] if match is None else [node for _, node in match.pairs()]
+    accepted = [root.at("submit", "accepted", "job_id"), root.at("submit", "lookup", "found")]
+    sent = [part for place in accepted if place is not None for part in place.walk() if part.path[-1:] == ("sent",)]
+    for node in (*wanted, *sent):
+        used |= placeholders.check_text(node, placeholders.before(table), report)
+    return used
+
+
+def _bodies(root: Node, table: ProviderTable, report: Report) -> None:
+    """A body goes with some methods only."""
+    for node, _ in _each(root, table):
+        body = next((key for key in ("json", "form", "graphql") if node.get(key) is not None), None)
+        method = node.get("method")
+        default = "GET" if node.path[0] in ("status", "result") or "lookup" in node.path else "POST"
+        if body is not None and (default if method is None else method.value) == "GET":
+            report.add(node.key_mark(body), (*node.path, body), "method", "A GET has no body; write method: POST.")
 
 
 def _params(root: Node, table: ProviderTable, used: set[str], report: Report) -> None:
@@ -160,8 +153,10 @@ def _params(root: Node, table: ProviderTable, used: set[str], report: Report) ->
         return
     for name in table.params:
         path: Path = ("params", name)
-        if name == "job_id":
-            report.add(params.key_mark(name), path, "param", "{job_id} is always there; remove it from params.")
+        if name in placeholders.BUILT_IN:
+            report.add(
+                params.key_mark(name), path, "param", f"{{{name}}} has a meaning of its own; write another name."
+            )
         elif name not in used:
             message = (
                 f"No place uses {{{name}}}; remove it, or write it into a host, a path, a query, a header or a body."
@@ -169,8 +164,8 @@ def _params(root: Node, table: ProviderTable, used: set[str], report: Report) ->
             report.warn(params.key_mark(name), path, "unused_param", message)
 
 
-def _auth(root: Node, table: ProviderTable, report: Report) -> None:
-    query = root.at("status", "request", "query")
+def _auth(request: Node, table: ProviderTable, report: Report) -> None:
+    query = request.get("query")
     if query is not None and table.auth.kind is AuthKind.QUERY and query.get(table.auth.name) is not None:
         message = f"auth: adds {table.auth.name} to the query; remove it here."
         report.add(query.key_mark(table.auth.name), (*query.path, table.auth.name), "auth", message)

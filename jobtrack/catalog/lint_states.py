@@ -8,13 +8,12 @@ from itertools import product
 
 from jobtrack.catalog.build_status import state_rows
 from jobtrack.catalog.findings import Path, Report
+from jobtrack.catalog.lint_rules import WILDCARDS, check_rules
 from jobtrack.catalog.nodes import Node
-from jobtrack.catalog.overlap import covers, exclude
 from jobtrack.catalog.parts import Reader
 from jobtrack.core.place import Gap, HttpStatus, Scalar
-from jobtrack.core.table import FieldType, Meaning, ProviderTable, Rule, StateRow, StatusSpec
+from jobtrack.core.table import FieldType, Meaning, ProviderTable, StateRow, StatusSpec
 
-_WILDCARDS = frozenset({"*", "**", ".*", ".+", "?", "%", "_", "default", "any", "otherwise", "else"})
 _ENDS = frozenset({Meaning.SUCCESS, Meaning.FAILURE, Meaning.CANCELLED, Meaning.EXPIRED})
 _NEVER_BY_RULE = frozenset({401, 403, 304})
 _STATUS: Path = ("status",)
@@ -28,7 +27,7 @@ def check_states(root: Node, table: ProviderTable, report: Report) -> None:
     _two_classes(rows, table.status, report)
     _wildcards(rows, report)
     _codes(rows, table.status, report)
-    _rules(status.get("rules"), table.status, report)
+    check_rules(status.get("rules"), table.status.rules, report, never=_NEVER_BY_RULE)
     _ends(status, table.status, report)
     _pieces(status, table.status, report)
     _result(status, table, report)
@@ -98,7 +97,7 @@ def _words(row: StateRow) -> str:
 def _wildcards(rows: list[tuple[Node, StateRow]], report: Report) -> None:
     for node, row in rows:
         for value in row.values:
-            if type(value) is str and value.casefold() in _WILDCARDS:
+            if type(value) is str and value.casefold() in WILDCARDS:
                 message = f"{value} is no wildcard, it matches only itself; list the states the provider documents."
                 report.add(node.mark, node.path, "wildcard", message)
 
@@ -110,60 +109,6 @@ def _codes(rows: list[tuple[Node, StateRow]], status: StatusSpec, report: Report
             if isinstance(part.at, HttpStatus) and value not in status.read_http:
                 message = f"Answers with {value} are not read for a state; add {value} to read_http."
                 report.add(node.mark, node.path, "unreachable", message)
-
-
-# --- rules -------------------------------------------------------------------------------------------
-
-
-def _rules(listed: Node | None, status: StatusSpec, report: Report) -> None:
-    nodes = [] if listed is None else listed.items()
-    for index, (node, rule) in enumerate(zip(nodes, status.rules, strict=True)):
-        earlier = status.rules[:index]
-        _wild_rule(node, rule, report)
-        if (code := _never(rule)) is not None:
-            message = f"Answers with {code} are never given another meaning; remove the rule."
-            report.add(node.mark, node.path, "unreachable", message)
-        elif (
-            first := next((other for other in earlier if covers(other.conditions, rule.conditions)), None)
-        ) is not None:
-            message = f"The rule in line {first.line} matches first, always; move this rule before it or remove it."
-            report.add(node.mark, node.path, "unreachable", message)
-        else:
-            _overlap(node, rule, earlier, report)
-
-
-def _never(rule: Rule) -> int | None:
-    """The status code that keeps a rule from ever being asked; None if there is none."""
-    for condition in rule.conditions:
-        codes = {value for value in condition.equals if isinstance(condition.at, HttpStatus) and isinstance(value, int)}
-        if codes and codes <= _NEVER_BY_RULE:
-            return min(codes)
-    return None
-
-
-def _overlap(node: Node, rule: Rule, earlier: tuple[Rule, ...], report: Report) -> None:
-    """An exception before a general rule is fine; two rules that merely may meet deserve another look."""
-    for other in earlier:
-        nested = covers(rule.conditions, other.conditions)
-        if other.then is not rule.then and not nested and not exclude(other.conditions, rule.conditions):
-            message = (
-                f"An answer can match this rule and the one in line {other.line}, which then wins with {other.then}; "
-                "add a test that tells them apart."
-            )
-            report.warn(node.mark, node.path, "overlap", message)
-            return
-
-
-def _wild_rule(node: Node, rule: Rule, report: Report) -> None:
-    for condition in rule.conditions:
-        for value in condition.equals:
-            if isinstance(value, str) and value.casefold() in _WILDCARDS:
-                report.add(
-                    node.mark,
-                    node.path,
-                    "wildcard",
-                    f"{value} matches only itself; write the words out, or present: true.",
-                )
 
 
 # --- what is there and what is not -------------------------------------------------------------------

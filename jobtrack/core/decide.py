@@ -12,6 +12,7 @@ from jobtrack.core.operation import Operation, OperationState, Spent
 from jobtrack.core.reply import Trouble
 from jobtrack.core.schedule import duration
 from jobtrack.core.table import ProviderTable
+from jobtrack.core.text import clean
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,7 @@ class Wait:
     at: datetime  # next wake-up: never past the deadline or an untold business deadline
     delay: timedelta  # from now to ``not_before``
     source: DelaySource
+    floor: datetime  # a webhook may bring the look forward to here: guidance holds, our own backoff does not
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +88,9 @@ def decide(
         draw: uniform in [0, 1), for jitter.
     """
     kind = observation.kind
-    if kind is Kind.SUCCESS:
-        return Conclude(state=OperationState.SUCCEEDED)
-    if kind in _ENDS:
-        return _ended(operation, observation)
+    end = ended(operation, observation)
+    if end is not None:
+        return end
     if kind in _STOPS:
         return _stop(_STOPS[kind], observation.detail or observation.label)
     over = _over(table, operation, observation, now)
@@ -109,7 +110,36 @@ def decide_unsent(operation: Operation, *, now: datetime, table: ProviderTable |
     over = _exhausted(operation, now)
     if over is not None:
         return over if table is None else _with_retention(over, table, operation, now)
-    return _parked(operation, operation.not_before or now, now, _source(operation))
+    floor = max(operation.hint_floor or now, now)
+    return _parked(operation, operation.not_before or now, now, _source(operation), floor)
+
+
+_NAMES_A_STATE = frozenset({Kind.UNKNOWN_STATE, Kind.INVALID_RESULT})
+"""Answers that name a state although nothing can be concluded from it."""
+
+
+def seen(operation: Operation, observation: Observation, table: ProviderTable, now: datetime) -> Operation:
+    """The row with what this answer showed; a failed look never erases an earlier fact (R-FACT-3)."""
+    row = replace(
+        operation,
+        last_http=observation.http,
+        revision=max(operation.revision, table.revision),
+        table_digest=table.digest,
+        missing_since=None,
+        error=observation.error or operation.error,
+    )
+    if not observation.readable and not (observation.kind in _NAMES_A_STATE and observation.label):
+        return row
+    changed = observation.label != operation.provider_state
+    return replace(
+        row,
+        observed_at=now,
+        provider_state=observation.label,
+        provider_state_since=now if changed else operation.provider_state_since,
+        progress=observation.progress or operation.progress,
+        expires_at=observation.expires_at or operation.expires_at,
+        kept=dict(observation.kept) if observation.kind is Kind.SUCCESS else operation.kept,
+    )
 
 
 def business_question(operation: Operation, *, now: datetime) -> Question | None:
@@ -120,25 +150,38 @@ def business_question(operation: Operation, *, now: datetime) -> Question | None
     said = operation.provider_state or "nothing yet"
     return Question(
         reason=Reason.BUSINESS_DEADLINE_EXCEEDED,
-        detail=f"The result was needed by {_spoken(needed_by)}; the provider's last word is: {said}.",
+        detail=f"The result was needed by {spoken(needed_by)}; the provider's last word is: {said}.",
     )
 
 
 def contradiction(stored: Operation, late: Operation) -> Question | None:
-    """What a person is told when a late answer names another end than the stored one (R-END-1, R-READ-7).
+    """What a person is told when a late answer names another end, or another job, than the stored one.
+
+    (R-END-1, R-READ-7; a second job of one operation may cost money twice: R-ESC-6)
 
     Args:
         stored: the row as it is; it stays so.
         late: the row as the late look would have left it.
     """
+    if stored.job_id and late.job_id and stored.job_id != late.job_id:
+        detail = f"The operation follows the job {stored.job_id}; a late answer to its submission names {late.job_id}."
+        return Question(reason=Reason.STATE_CONTRADICTION, detail=clean(detail, 500))
     if not stored.terminal or not late.terminal or stored.state is late.state:
         return None
     detail = f"The operation has ended as {stored.state.value}; a late answer says {late.state.value}."
     return Question(reason=Reason.STATE_CONTRADICTION, detail=detail)
 
 
-def _spoken(instant: datetime) -> str:
+def spoken(instant: datetime) -> str:
+    """An instant as a person reads it, with its zone."""
     return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def ended(operation: Operation, observation: Observation) -> Conclude | None:
+    """How the job ended, if this observation says so; None if it does not."""
+    if observation.kind is Kind.SUCCESS:
+        return Conclude(state=OperationState.SUCCEEDED)
+    return _ended(operation, observation) if observation.kind in _ENDS else None
 
 
 def _ended(operation: Operation, observation: Observation) -> Conclude:
@@ -158,7 +201,7 @@ def _stop(reason: Reason, detail: str) -> Stop:
 def _over(table: ProviderTable, operation: Operation, observation: Observation, now: datetime) -> Stop | None:
     """Limits that an answer can reach, in the order a person would want to hear of them."""
     spent, budget = operation.spent, operation.budget
-    if observation.kind is Kind.NOT_FOUND and now >= operation.accepted_at + table.status.not_found.window:
+    if observation.kind is Kind.NOT_FOUND and now >= _known_by(table, operation, now):
         return _stop(Reason.JOB_NOT_FOUND, observation.detail)
     if observation.kind is Kind.RATE_LIMITED and spent.rate_limited >= budget.rate_limited:
         return _stop(Reason.RATE_LIMITED, f"{spent.rate_limited} answers said: too many requests.")
@@ -173,6 +216,13 @@ def _over(table: ProviderTable, operation: Operation, observation: Observation, 
     return _exhausted(operation, now, observation.label)
 
 
+def _known_by(table: ProviderTable, operation: Operation, now: datetime) -> datetime:
+    """Until when "not found" means "not visible yet": for a while after acceptance, and after a notice."""
+    limits = table.status.not_found
+    after_notice = now if operation.noticed_at is None else operation.noticed_at + limits.after_notice
+    return max((operation.accepted_at or now) + limits.window, after_notice)
+
+
 def _slow(table: ProviderTable, operation: Operation, observation: Observation, now: datetime) -> Stop | None:
     """Contradictions of a job that says it is still running (R-READ-3)."""
     resumed = operation.resumed_at
@@ -184,7 +234,7 @@ def _slow(table: ProviderTable, operation: Operation, observation: Observation, 
         since = max(since, resumed)
     unchanged = observation.label == operation.provider_state
     if limit is not None and since is not None and unchanged and now >= since + limit:
-        return _stop(Reason.STALLED, f"The job has said {observation.label} since {_spoken(since)}.")
+        return _stop(Reason.STALLED, f"The job has said {observation.label} since {spoken(since)}.")
     return None
 
 
@@ -199,7 +249,7 @@ def _exhausted(operation: Operation, now: datetime, label: str = "") -> Stop | N
     if now >= operation.budget.deadline:
         return _stop(
             Reason.DEADLINE_EXCEEDED,
-            f"The deadline {_spoken(operation.budget.deadline)} has passed; the provider's last word is: {said}.",
+            f"The deadline {spoken(operation.budget.deadline)} has passed; the provider's last word is: {said}.",
         )
     if operation.spent.status_requests >= operation.budget.status_requests:
         return _stop(
@@ -212,12 +262,12 @@ def _exhausted(operation: Operation, now: datetime, label: str = "") -> Stop | N
 def _with_retention(stop: Stop, table: ProviderTable, operation: Operation, now: datetime) -> Stop:
     """Say how much time a person has: a job may end after we stopped looking, and be removed (R-FACT-2)."""
     told = [stop.question.detail]
-    if table.retention.job is not None:
+    if table.retention.job is not None and operation.accepted_at is not None:
         until = operation.accepted_at + table.retention.job
         if until <= now:
-            told.append(f"The provider kept the job until {_spoken(until)} only.")
+            told.append(f"The provider kept the job until {spoken(until)} only.")
         elif until <= now + _SOON:
-            told.append(f"The provider keeps the job until {_spoken(until)}.")
+            told.append(f"The provider keeps the job until {spoken(until)}.")
     if table.retention.result is not None:
         told.append(f"The provider keeps a result for {duration(table.retention.result)} after the job has ended.")
     return Stop(question=replace(stop.question, detail=" ".join(told)))
@@ -231,20 +281,22 @@ def _wait(table: ProviderTable, operation: Operation, observation: Observation, 
     polling = table.polling
     polls = max(operation.spent.status_requests - 1, 0)
     guidance = observation.guidance
+    soonest = now + polling.min_interval
     if guidance is not None and guidance.wait is not None and guidance.wait >= polling.min_interval:
-        return _parked(operation, now + spread(guidance.wait, draw), now, guidance.source)
+        asked = now + guidance.wait
+        return _parked(operation, now + spread(guidance.wait, draw), now, guidance.source, asked)
     if observation.kind is Kind.RATE_LIMITED:
-        delay = steep_delay(polling, polls, operation.spent.rate_limited, draw)
-    else:
-        delay = local_delay(polling, polls, draw)
-    return _parked(operation, now + delay, now, DelaySource.LOCAL_BACKOFF)
+        not_before = now + steep_delay(polling, polls, operation.spent.rate_limited, draw)
+        return _parked(operation, not_before, now, DelaySource.LOCAL_BACKOFF, not_before)
+    return _parked(operation, now + local_delay(polling, polls, draw), now, DelaySource.LOCAL_BACKOFF, soonest)
 
 
-def _parked(operation: Operation, not_before: datetime, now: datetime, source: DelaySource) -> Wait:
+def _parked(operation: Operation, not_before: datetime, now: datetime, source: DelaySource, floor: datetime) -> Wait:
     limits = [not_before, operation.last_instant]
     needed_by = operation.budget.needed_by
     # The question of a business deadline that has passed is asked in this very commit.
     if needed_by is not None and not operation.needed_by_told and needed_by > now:
         limits.append(needed_by)
     at = max(min(limits), now)
-    return Wait(not_before=not_before, at=at, delay=max(not_before - now, timedelta(0)), source=source)
+    delay = max(not_before - now, timedelta(0))
+    return Wait(not_before=not_before, at=at, delay=delay, source=source, floor=floor)

@@ -119,13 +119,38 @@ ALLOWED: Mapping[Reason, tuple[Option, ...]] = MappingProxyType(
 def options(reason: Reason, operation: Operation, table: ProviderTable | None) -> tuple[Option, ...]:
     """The options a person may choose now.
 
-    An extension is offered only if the table states what it grants and the operation's budget has one left.
-    Without a table on this machine nothing that needs one is offered.
+    An extension is offered only if the table states what it grants and the operation's budget has one left; a
+    look-up, a cancellation or a result only if the table documents it; a submission never against the provider's
+    word that it has the job. Without a table on this machine nothing that needs one is offered.
     """
-    chosen = ALLOWED[reason]
-    if table is None or table.budget.extension is None or operation.spent.extensions >= operation.budget.extensions:
-        chosen = tuple(option for option in chosen if option is not Option.EXTEND)
-    return chosen
+    return tuple(option for option in ALLOWED[reason] if _offered(option, operation, table))
+
+
+def _offered(option: Option, operation: Operation, table: ProviderTable | None) -> bool:
+    """Whether the option makes sense for this row and this table."""
+    submit = table.submit if table else None
+    match option:
+        case Option.EXTEND:
+            granted = table is not None and table.budget.extension is not None
+            return granted and operation.spent.extensions < operation.budget.extensions
+        case Option.LOOK_UP:
+            return submit is not None and submit.lookup is not None
+        case Option.ATTACH_JOB:
+            return table is not None and operation.accepted_at is None
+        case Option.RESUBMIT:
+            # Never against the provider's own word that it has the job, nor without the very bytes.
+            return submit is not None and not operation.acceptance_seen and bool(operation.sealed)
+        case Option.CANCEL:
+            documented = table is not None and table.cancel is not None and operation.accepted_at is not None
+            return documented and not operation.terminal and operation.cancel_state not in _BEING_CANCELLED
+        case Option.FETCH_AGAIN:
+            return table is not None and table.result is not None
+        case _:
+            return True
+
+
+_BEING_CANCELLED = ("requested", "accepted")
+"""Values of ``core.cancel.CancelState`` after which another cancellation would say nothing new."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

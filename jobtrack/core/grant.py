@@ -9,7 +9,7 @@ from typing import assert_never
 from jobtrack.core.escalation import Option
 from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import Budget, Operation, OperationState
-from jobtrack.core.table import Extension
+from jobtrack.core.table import Extension, ProviderTable
 
 
 def grant(
@@ -17,39 +17,99 @@ def grant(
     option: Option,
     *,
     blocking: bool,
-    extension: Extension | None,
+    table: ProviderTable | None,
     look: timedelta,
     now: datetime,
 ) -> Operation:
     """The operation after a decision. Counters never fall; only limits rise (INV-02).
 
     Args:
-        blocking: whether the question had stopped the operation; an advisory one is only acknowledged by CLOSE.
-        extension: what the table grants; needed for EXTEND.
-        look: how long the single request of LOOK_AGAIN may wait to be sent.
+        operation: the row; for ATTACH_JOB with the job already named (``flow.fate.accept``).
+        blocking: whether the question had stopped the operation; an advisory one is only acknowledged.
+        table: the newest table; None: this machine has none, and only options that need none are offered.
+        look: how long the single request of a grant may wait to be sent.
         now: the store's clock.
     """
     match option:
         case Option.EXTEND:
-            if extension is None:
+            if table is None or table.budget.extension is None:
                 raise ValueError("an extension needs what the table grants")
-            return _extended(operation, extension, now)
+            return _extended(operation, table.budget.extension, now)
         case Option.LOOK_AGAIN | Option.ACCESS_REPAIRED:
-            return _one_look(operation, look, now)
-        case Option.RETRY_DELIVERY:
+            return _one_step(operation, table, look, now)
+        case Option.LOOK_UP:
+            return _one_lookup(operation, table, look, now)
+        case Option.RESUBMIT:
+            return _granted(operation, OperationState.READY, look, now)
+        case Option.ATTACH_JOB:
+            return _attached(operation, now)
+        case Option.CANCEL:
+            return _one_look(operation, look, now) if blocking and operation.accepted_at else operation
+        case Option.RETRY_DELIVERY | Option.FETCH_AGAIN:
             return operation
         case Option.CLOSE:
-            if operation.terminal or not blocking:
-                return operation
-            return replace(
-                operation,
-                state=OperationState.ABANDONED,
-                wake_at=None,
-                not_before=None,
-                wake_until=None,
-                last_look=False,
-            )
+            return operation if operation.terminal or not blocking else _abandoned(operation)
     assert_never(option)
+
+
+def _abandoned(operation: Operation) -> Operation:
+    return replace(
+        operation,
+        state=OperationState.ABANDONED,
+        wake_at=None,
+        not_before=None,
+        wake_until=None,
+        last_look=False,
+        sealed="",
+    )
+
+
+def _one_step(operation: Operation, table: ProviderTable | None, look: timedelta, now: datetime) -> Operation:
+    """One request of the kind that was stopped: a look, a look-up, or the submission of what was never accepted."""
+    if operation.accepted_at is not None:
+        return _one_look(operation, look, now)
+    if operation.doubt:
+        return _one_lookup(operation, table, look, now)
+    return _granted(operation, OperationState.READY, look, now)
+
+
+def _one_lookup(operation: Operation, table: ProviderTable | None, look: timedelta, now: datetime) -> Operation:
+    """One look-up with all its pages; it permits no submission."""
+    lookup = table.submit.lookup if table and table.submit else None
+    pages = lookup.pages if lookup and lookup.next else 1
+    budget = operation.budget
+    more = replace(budget, lookups=max(budget.lookups, operation.spent.lookups + pages))
+    return _granted(replace(operation, budget=more), OperationState.UNCONFIRMED, look, now)
+
+
+def _granted(operation: Operation, state: OperationState, look: timedelta, now: datetime) -> Operation:
+    """Due now, for one request within ``look``; the provider's own wish when to be asked outlives impatience."""
+    at = max(now, operation.not_before or now)
+    return replace(
+        operation,
+        state=state,
+        wake_at=at,
+        wake_until=None,
+        last_look=True,
+        look_until=at + look,
+        delay_source=DelaySource.MANUAL_EXTENSION.value,
+    )
+
+
+def _attached(operation: Operation, now: datetime) -> Operation:
+    """Followed like any accepted job, for as long as the table granted at the start."""
+    budget = operation.budget
+    deadline = max(budget.deadline, now + (budget.follow_for or timedelta(0)))
+    return replace(
+        operation,
+        state=OperationState.RUNNING,
+        budget=replace(budget, deadline=deadline),
+        wake_at=now,
+        not_before=None,
+        wake_until=None,
+        last_look=False,
+        delay_source=DelaySource.MANUAL_EXTENSION.value,
+    )
 
 
 def _raised(operation: Operation, budget: Budget, by: int) -> Budget:

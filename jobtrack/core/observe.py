@@ -15,31 +15,26 @@ The steps run in order and the first one that knows the answer ends the reading:
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from jobtrack.core.answer import FLAW_PROBLEM, answer_of, error_text, request_id, shown, signal, texts, unanswered
 from jobtrack.core.guidance import provider_now, read_guidance, read_instant
-from jobtrack.core.jsontext import Malformed, parse
+from jobtrack.core.jsontext import Malformed
 from jobtrack.core.locate import Answer, Found, Unreadable, all_hold, choose, is_id, read
 from jobtrack.core.observation import Kind, Observation
 from jobtrack.core.operation import Operation
 from jobtrack.core.place import Body, Gap, HttpStatus, Locator
-from jobtrack.core.reply import Answered, Flaw, NoAnswer, Reply, Trouble
+from jobtrack.core.reply import Answered, NoAnswer, Reply
 from jobtrack.core.result import read_result
 from jobtrack.core.state import Named, label_of, nearest, read_state
 from jobtrack.core.table import Meaning, ProviderTable, Rule, StatusSpec
 from jobtrack.core.text import tell
 
 _NOT_MODIFIED = 304
-_TOO_MANY_REQUESTS = 429
 
 LABEL_LIMIT = 200
 PROGRESS_LIMIT = 100
-REQUEST_ID_LIMIT = 128
-
-_TROUBLE_KIND = {Trouble.TARGET_DENIED: Kind.TARGET_DENIED, Trouble.CREDENTIAL: Kind.DENIED}
 
 _MEANING_KIND = {
     Meaning.PENDING: Kind.PENDING,
@@ -53,20 +48,6 @@ _MEANING_KIND = {
     Meaning.INVALID: Kind.INVALID_RESPONSE,
 }
 _NOT_ABOUT_THE_JOB = frozenset({Meaning.NOT_FOUND, Meaning.RATE_LIMITED, Meaning.INVALID})
-
-_FLAW_PROBLEM = {
-    Flaw.OVERSIZED: "the body is larger than the limit",
-    Flaw.UNDECODABLE: "the body has a Content-Encoding that cannot be undone",
-}
-_REQUEST_ID_HEADERS = (
-    "x-request-id",
-    "request-id",
-    "x-amzn-requestid",
-    "x-amz-request-id",
-    "x-ms-request-id",
-    "x-github-request-id",
-    "x-correlation-id",
-)
 
 
 def observe(table: ProviderTable, reply: Reply, *, operation: Operation, now: datetime) -> Observation:
@@ -82,20 +63,17 @@ def observe(table: ProviderTable, reply: Reply, *, operation: Operation, now: da
         Exactly one observation. Its texts are cleaned, redacted and bounded. Never raises.
     """
     if isinstance(reply, NoAnswer):
-        kind = _TROUBLE_KIND.get(reply.trouble, Kind.TRANSPORT_FAILURE)
-        return Observation(kind=kind, detail=tell(reply.detail) or f"no answer: {reply.trouble}", trouble=reply.trouble)
-    answer = Answer(status=reply.status, headers=reply.headers, document=_document(table.status, reply))
+        return unanswered(reply)
+    answer = answer_of(reply)
+    answer = replace(answer, document=_document(table.status, answer.document))
     return _Reading(table=table, operation=operation, now=now, reply=reply, answer=answer).observation()
 
 
 # --- the body ---------------------------------------------------------------------------------------
 
 
-def _document(status: StatusSpec, reply: Answered) -> object | Malformed:
-    """The body as the table expects it; ``Malformed`` becomes a fault only where somebody reads the body."""
-    if reply.flaw is not None:
-        return Malformed(_FLAW_PROBLEM[reply.flaw])
-    document = parse(reply.body, reply.header("content-type"))
+def _document(status: StatusSpec, document: object | Malformed) -> object | Malformed:
+    """The body as the table expects it."""
     if isinstance(document, Malformed | dict) or (isinstance(document, list) and _expects_list(status)):
         return document
     return Malformed("the body is JSON, but not an object")
@@ -141,10 +119,10 @@ class _Reading:
             detail=tell(detail),
             nearest=tell(nearest, LABEL_LIMIT),
             http=self.answer.status,
-            request_id=_request_id(self.reply),
+            request_id=request_id(self.reply),
             guidance=read_guidance(self.table, self.reply, self.answer.document, self.now),
             progress=_progress(self.table.status, self.answer),
-            error=_error(self.table.status, self.answer),
+            error=error_text(self.table.status.error, self.answer),
             expires_at=self.expires_at(),
         )
 
@@ -160,13 +138,13 @@ class _Reading:
             return self.seen(Kind.DENIED, f"HTTP {code}: access denied")
         if code == _NOT_MODIFIED:
             return self.seen(Kind.INVALID_RESPONSE, "HTTP 304, although no condition was sent")
-        signal = _signal(code, self.table.status.read_http)
-        if signal is None:
+        said = signal(code, self.table.status.read_http)
+        if said is None:
             return None
         rule = self.override()
         if rule is not None:
             return self.by_rule(rule, outside=True)
-        kind, detail = signal
+        kind, detail = said
         if kind is Kind.TARGET_DENIED:
             detail += f" to {self.reply.header('location') or 'nowhere'}"
         return self.seen(kind, detail)
@@ -180,7 +158,7 @@ class _Reading:
 
     def by_body(self) -> Observation:
         if self.reply.flaw is not None:
-            return self.seen(Kind.INVALID_RESPONSE, _FLAW_PROBLEM[self.reply.flaw])
+            return self.seen(Kind.INVALID_RESPONSE, FLAW_PROBLEM[self.reply.flaw])
         pick = self.table.status.pick
         if pick is None:
             return self.by_rules()
@@ -211,13 +189,13 @@ class _Reading:
     def echo_problem(self, *, may_lack: bool = False) -> Observation | None:
         """The answer must be about this job (R-ID-5)."""
         echo = self.table.status.echo
-        if echo is None:
+        if echo is None or not self.operation.job_id:  # a job that only has an address has nothing to compare
             return None
         seen = read(echo, self.answer)
         if isinstance(seen, Found):
             if is_id(seen.value, self.operation.job_id):
                 return None
-            return self.seen(Kind.JOB_ID_MISMATCH, f"the answer is about job {_shown(seen.value)}")
+            return self.seen(Kind.JOB_ID_MISMATCH, f"the answer is about job {shown(seen.value)}")
         if may_lack:
             return None
         if isinstance(seen, Unreadable):
@@ -234,8 +212,8 @@ class _Reading:
 
     def unknown(self, state: Named) -> Observation:
         near = nearest(self.table.status, state.label)
-        hint = f"; the nearest declared one is {_shown(near)}" if near else ""
-        detail = f"the state {_shown(state.label)} is not in the table{hint}"
+        hint = f"; the nearest declared one is {shown(near)}" if near else ""
+        detail = f"the state {shown(state.label)} is not in the table{hint}"
         return self.seen(Kind.UNKNOWN_STATE, detail, label=state.label, nearest=near)
 
     # 8. what a meaning must carry
@@ -250,21 +228,6 @@ class _Reading:
         return seen
 
 
-def _signal(code: int, read_http: frozenset[int]) -> tuple[Kind, str] | None:
-    """What a status code says before any body is read; None if its body may carry a state."""
-    if code == _TOO_MANY_REQUESTS:
-        return Kind.RATE_LIMITED, "HTTP 429: too many requests"
-    if code in range(500, 600):
-        return Kind.TRANSPORT_FAILURE, f"HTTP {code}: the server failed"
-    if code in read_http:
-        return None
-    if code in (404, 410):
-        return Kind.NOT_FOUND, f"HTTP {code}: the provider does not know the job"
-    if code in range(300, 400):
-        return Kind.TARGET_DENIED, f"HTTP {code}: a redirect that the table does not declare"
-    return Kind.INVALID_RESPONSE, f"HTTP {code} is not a status that the table reads"
-
-
 def _names(rule: Rule, code: int) -> bool:
     return any(isinstance(condition.at, HttpStatus) and code in condition.equals for condition in rule.conditions)
 
@@ -272,30 +235,6 @@ def _names(rule: Rule, code: int) -> bool:
 # --- what else an answer carries --------------------------------------------------------------------
 
 
-def _request_id(reply: Answered) -> str:
-    values = (reply.header(name) for name in _REQUEST_ID_HEADERS)
-    return tell(next((value for value in values if value), ""), REQUEST_ID_LIMIT)
-
-
-def _texts(locators: tuple[Locator, ...], answer: Answer) -> Iterator[str]:
-    """Each located value as text, "" where there is none."""
-    for locator in locators:
-        seen = read(locator, answer)
-        yield _text(seen.value) if isinstance(seen, Found) else ""
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _error(status: StatusSpec, answer: Answer) -> str:
-    return tell(next(filter(None, _texts(status.error, answer)), ""))
-
-
 def _progress(status: StatusSpec, answer: Answer) -> str:
-    texts = list(_texts(status.progress, answer))
-    return tell("/".join(text or "?" for text in texts), PROGRESS_LIMIT) if any(texts) else ""
-
-
-def _shown(value: object) -> str:
-    return repr(tell(_text(value), 80))
+    said = list(texts(status.progress, answer))
+    return tell("/".join(text or "?" for text in said), PROGRESS_LIMIT) if any(said) else ""

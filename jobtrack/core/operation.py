@@ -142,6 +142,7 @@ class Operation:
     evidence: Mapping[str, object] = field(default_factory=dict)  # a late acceptance: `core.submission.evidence`
     hint_floor: datetime | None = None  # a webhook may bring the next look forward to here, never before
     hinted: bool = False  # a webhook came since the last claim
+    noticed_at: datetime | None = None  # when a webhook last meant this operation (set by `Store.hint` only)
     cancel_state: str = ""  # "" | requested | accepted | refused | unknown (core.cancel.CancelState)
 
     @property
@@ -150,10 +151,15 @@ class Operation:
 
     @property
     def last_instant(self) -> datetime:
-        """Nothing is sent at or after this instant: the deadline, or the end of a person's look if that is later."""
+        """Nothing is sent at or after this instant: what limits this state, or the end of a person's grant if later.
+
+        Before acceptance that is the time to submit by, or the recovery deadline; afterwards the deadline.
+        """
+        limits = {OperationState.READY: self.submit_by, OperationState.UNCONFIRMED: self.recover_until}
+        limit = limits.get(self.state) or self.budget.deadline
         if self.last_look and self.look_until is not None:
-            return max(self.budget.deadline, self.look_until)
-        return self.budget.deadline
+            return max(limit, self.look_until)
+        return limit
 
     @property
     def next_limit(self) -> datetime:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -42,8 +42,8 @@ class Answered:
     """An HTTP answer. ``headers`` keeps order and repeats; names as sent."""
 
     status: int
-    headers: tuple[tuple[str, str], ...] = ()
-    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    body: bytes = field(default=b"", repr=False)
     flaw: Flaw | None = None
     elapsed_s: float = 0.0  # monotonic, from claim of the connection to the last byte
 
@@ -75,8 +75,8 @@ class Request:
     provider: str
     account: str
     method: str
-    url: str
-    headers: tuple[tuple[str, str], ...] = ()
-    body: bytes = b""
+    url: str = field(repr=False)  # its query may hold a secret handle
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    body: bytes = field(default=b"", repr=False)
     credentials: bool = True  # False: nothing of the account goes along (storage hosts)
     origins: tuple[str, ...] = ()  # narrows the table's hosts to these resolved origins; (): every host of the table

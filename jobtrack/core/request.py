@@ -1,38 +1,50 @@
-"""The status request of an operation, built purely from its table (R-SUB-6): no address the table does not define."""
+"""The requests of an operation, built purely from its table (R-SUB-6): no address the table does not define."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Mapping
-from urllib.parse import quote, urlencode
+from collections.abc import Mapping
+from dataclasses import replace
 
+from jobtrack.core import template
+from jobtrack.core.actions import NextPage
 from jobtrack.core.operation import Operation
-from jobtrack.core.place import BodyKind, RequestSpec
+from jobtrack.core.paging import with_query
+from jobtrack.core.place import RequestSpec
 from jobtrack.core.reply import Request
+from jobtrack.core.sealed import SubmitBytes
+from jobtrack.core.sent import recovered
 from jobtrack.core.table import ParamPattern, ProviderTable
 from jobtrack.core.target import allowed_origins, origin_of, target_allowed
+from jobtrack.core.template import CONTROL, INTEGER, Values
 from jobtrack.errors import UsageError
 
 __all__ = [
+    "MAX_JOB_ID",
     "allowed_origins",
+    "cancel_request",
     "check_job_id",
     "check_params",
+    "fits",
+    "lookup_request",
     "status_request",
     "status_url",
+    "submit_request",
+    "table_request",
+    "table_url",
     "target_allowed",
+    "texts_of",
 ]
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-_PLACEHOLDER = re.compile(r"\{(\+?)([A-Za-z_][A-Za-z0-9_-]*)\}")
-_LEAF = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)(:int)?\}")
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,63}")
+MAX_JOB_ID = 500
+"""Most characters of a job id: every store keeps it whole."""
+
 _PATTERNS: Mapping[ParamPattern, re.Pattern[str]] = {
     ParamPattern.DNS_LABEL: re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"),
     ParamPattern.SLUG: re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}"),
     ParamPattern.SEGMENT: re.compile(r"(?!\.{1,2}$)[^/\\?#]{1,500}"),
     ParamPattern.UUID: re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"),
-    ParamPattern.INTEGER: _INTEGER,
+    ParamPattern.INTEGER: INTEGER,
 }
 _CONDITIONAL = frozenset({"if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range"})
 """A conditional status request could be answered with "unchanged", which says nothing about the job."""
@@ -42,37 +54,51 @@ _CONDITIONAL = frozenset({"if-match", "if-none-match", "if-modified-since", "if-
 
 
 def check_job_id(job_id: str) -> None:
-    """Raises UsageError if this cannot be a provider's job id: empty, ``.``, ``..``, or with control characters."""
+    """Raises UsageError if this cannot be a job id: empty, ``.``, ``..``, too long, or with control characters."""
     if job_id in ("", ".", ".."):
         raise UsageError(f"the job id may not be {job_id!r}")
-    if _CONTROL.search(job_id):
+    if CONTROL.search(job_id):
         raise UsageError("the job id has a control character")
+    if len(job_id) > MAX_JOB_ID:
+        raise UsageError(f"the job id has more than {MAX_JOB_ID} characters")
 
 
-def check_params(table: ProviderTable, params: Mapping[str, object]) -> None:
-    """Raises UsageError unless exactly the table's parameters are given and each fits its pattern."""
-    missing = sorted(table.params.keys() - params.keys())
-    unknown = sorted(params.keys() - table.params.keys(), key=str)
+def check_params(table: ProviderTable, params: Mapping[str, str], *, submitting: bool = False) -> None:
+    """Raises UsageError unless exactly the table's parameters are given and each fits its pattern.
+
+    Args:
+        submitting: the job does not exist yet: parameters that its acceptance will tell are not given now.
+    """
+    wanted = {name for name, param in table.params.items() if not submitting or param.source != "answer"}
+    missing = sorted(wanted - params.keys())
+    unknown = sorted(params.keys() - wanted, key=str)
     if missing:
         raise UsageError(f"table {table.id} needs the parameter {missing[0]!r}", parameters=missing)
+    if unknown and submitting and unknown[0] in table.params:
+        raise UsageError(f"the provider tells the parameter {unknown[0]!r} of table {table.id}", parameters=unknown)
     if unknown:
         raise UsageError(f"table {table.id} has no parameter {unknown[0]!r}", parameters=unknown)
-    for name, param in table.params.items():
-        value = params[name]
-        if not isinstance(value, str) or _CONTROL.search(value) or not _PATTERNS[param.pattern].fullmatch(value):
-            raise UsageError(f"the parameter {name!r} of table {table.id} is not a {param.pattern}")
+    for name, value in params.items():
+        if not fits(value, table.params[name].pattern):
+            raise UsageError(f"the parameter {name!r} of table {table.id} is not a {table.params[name].pattern}")
+
+
+def fits(value: object, pattern: ParamPattern) -> bool:
+    """Whether a value may be a parameter with this pattern."""
+    return isinstance(value, str) and not CONTROL.search(value) and _PATTERNS[pattern].fullmatch(value) is not None
 
 
 # --- the address ------------------------------------------------------------------------------------
 
 
-def status_url(table: ProviderTable, *, job_id: str, params: Mapping[str, str]) -> str:
-    """The address that status requests of a job go to, query included, fixed at the operation's start.
+def status_url(table: ProviderTable, *, job_id: str, params: Mapping[str, str], handle: str = "") -> str:
+    """The address that status requests of a job go to, query included, fixed when the job is first known.
 
     Args:
         table: The provider's table; its first host is used.
-        job_id: The provider's id, as text.
+        job_id: The provider's id, as text; "" only if there is a handle.
         params: The table's parameters.
+        handle: The secret to poll with, if the table asks for one. An address that has it must be kept sealed.
 
     Returns:
         An absolute URL on one of the table's origins; "" if the table builds none (the provider gives the URL).
@@ -80,149 +106,186 @@ def status_url(table: ProviderTable, *, job_id: str, params: Mapping[str, str]) 
     Raises:
         UsageError: A job id or parameter that cannot be accepted.
     """
-    check_job_id(job_id)
+    if job_id or not handle:
+        check_job_id(job_id)
     check_params(table, params)
     spec = table.status.request
     if not spec.path:
         return ""
-    values = {**params, "job_id": job_id}
-    url = _fill(table.hosts[0], params) + _fill(spec.path, values, _segment, _segments)
-    if spec.query:
-        url += "?" + urlencode([(name, _fill(value, values)) for name, value in spec.query], quote_via=quote)
+    return table_url(table, spec, Values(texts=_known({**params, "job_id": job_id, "handle": handle})), params)
+
+
+def table_url(table: ProviderTable, spec: RequestSpec, values: Values, params: Mapping[str, str]) -> str:
+    """An address that the table defines, on its first host.
+
+    Args:
+        params: The operation's parameters; only they fill the host.
+
+    Raises:
+        UsageError: A placeholder has no value or one that would change the address.
+    """
+    url = template.fill(table.hosts[0], Values(texts=params)) or ""
+    url += template.path(spec.path, values)
+    query = template.query(spec.query, values)
+    if query:
+        url += "?" + query
     if origin_of(url, loopback=table.allow_loopback) not in allowed_origins(table, params):
-        raise UsageError(f"the status address of table {table.id} is not on one of its hosts with these parameters")
+        raise UsageError(f"an address of table {table.id} is not on one of its hosts with these parameters")
     return url
 
 
-def _plain(value: str) -> str:
-    return value
+def _known(texts: Mapping[str, str]) -> dict[str, str]:
+    """What is empty is not there: it must not quietly become a part of a request."""
+    return {name: text for name, text in texts.items() if text}
 
 
-def _fill(
-    template: str,
-    values: Mapping[str, str],
-    encode: Callable[[str], str] = _plain,
-    spread: Callable[[str], str] | None = None,
-) -> str:
-    """Replace placeholders: ``{name}`` through ``encode``, ``{+name}`` through ``spread`` where slashes may stay."""
-    return _PLACEHOLDER.sub(
-        lambda match: (spread if spread and match[1] else encode)(_value(match[2], values)),
-        template,
+def texts_of(operation: Operation, handle: str = "") -> dict[str, str]:
+    """What placeholders of an operation's requests stand for, by name; what it does not have is left out."""
+    return _known(
+        {
+            **operation.params,
+            "operation_id": operation.id,
+            "idempotency_key": operation.idempotency_key,
+            "reference": operation.reference,
+            "job_id": operation.job_id,
+            "handle": handle,
+        }
     )
 
 
-def _value(name: str, values: Mapping[str, str]) -> str:
-    if name not in values:
-        raise UsageError(f"the table has no value for {{{name}}}", parameters=[name])
-    return values[name]
+# --- the requests -----------------------------------------------------------------------------------
 
 
-def _segment(value: str) -> str:
-    if value in ("", ".", ".."):
-        raise UsageError("a path segment may not be empty, '.' or '..'")
-    return quote(value, safe="")
+def table_request(
+    table: ProviderTable, operation: Operation, spec: RequestSpec, values: Values, *, url: str = ""
+) -> Request:
+    """A request as the table writes it, complete but for credentials.
 
-
-def _segments(value: str) -> str:
-    if "?" in value or "#" in value or "\\" in value:
-        raise UsageError("a job id that spans path segments may not have '?', '#' or a backslash")
-    return "/".join(_segment(segment) for segment in value.split("/"))
-
-
-# --- the request ------------------------------------------------------------------------------------
-
-
-def status_request(table: ProviderTable, operation: Operation) -> Request:
-    """The next status request of a claimed operation, complete but for credentials.
-
-    The stored status URL is the address if there is one: authority stays as granted. Ask ``target_allowed``
-    first whether the table still allows it.
+    Args:
+        values: What its placeholders stand for; start from ``texts_of``.
+        url: The address; "": as the table builds it.
 
     Raises:
-        UsageError: There is no address, or a job id or parameter cannot be put in its place.
+        UsageError: A placeholder has no value, or one that cannot be put in its place.
     """
-    url = operation.status_url or status_url(table, job_id=operation.job_id, params=operation.params)
-    if not url:
-        raise UsageError(f"table {table.id} builds no status address and the operation has none")
-    spec = table.status.request
-    values = {**operation.params, "job_id": operation.job_id}
-    content_type, body = _body(spec, values)
+    content_type, body = template.written(spec.body_kind, template.content(spec, values))
+    return _request(
+        table,
+        operation,
+        SubmitBytes(
+            method=spec.method,
+            url=url or table_url(table, spec, values, operation.params),
+            headers=_headers(spec, values, content_type),
+            body=body,
+        ),
+    )
+
+
+def _request(table: ProviderTable, operation: Operation, sent: SubmitBytes) -> Request:
+    """With the one header that names this very request."""
     return Request(
         operation_id=operation.id,
         fence=operation.fence,
         provider=operation.provider,
         account=operation.account,
-        method=spec.method,
-        url=url,
-        headers=_headers(spec, values, content_type, f"{operation.id}:{operation.fence}"),
-        body=body,
+        method=sent.method,
+        url=sent.url,
+        headers=(*sent.headers, ("X-Request-Id", f"{operation.id}:{operation.fence}")),
+        body=sent.body,
         origins=tuple(sorted(allowed_origins(table, operation.params))),
     )
 
 
-def _headers(
-    spec: RequestSpec, values: Mapping[str, str], content_type: str, request_id: str
-) -> tuple[tuple[str, str], ...]:
-    """Our own headers first; a table may say another Accept or Content-Type, never another id or a condition."""
+def _headers(spec: RequestSpec, values: Values, content_type: str) -> tuple[tuple[str, str], ...]:
+    """Our own headers first; a table may say another Accept or Content-Type, never an id or a condition."""
     chosen = {"accept": ("Accept", "application/json")}
     if content_type:
         chosen["content-type"] = ("Content-Type", content_type)
-    for name, value in spec.headers:
-        if name.lower() not in _CONDITIONAL:
-            chosen[name.lower()] = (name, _fill(value, values, _field))
+    for name, text in spec.headers:
+        value = template.header(text, values)
+        if value is not None and name.lower() not in _CONDITIONAL:
+            chosen[name.lower()] = (name, value)
     chosen["cache-control"] = ("Cache-Control", "no-cache")
-    chosen["x-request-id"] = ("X-Request-Id", request_id)
+    chosen.pop("x-request-id", None)
     return tuple(chosen.values())
 
 
-def _field(value: str) -> str:
-    if not value.isascii() or not value.isprintable():
-        raise UsageError("a header can only hold printable ASCII characters")
-    return value
+_built = status_url
 
 
-def _body(spec: RequestSpec, values: Mapping[str, str]) -> tuple[str, bytes]:
-    """Content type and bytes; "" and nothing for a request without a body."""
-    if spec.body_kind is BodyKind.NONE:
-        return "", b""
-    if spec.body_kind is BodyKind.FORM:
-        return "application/x-www-form-urlencoded", _form(_leaves(spec.body, values))
-    if spec.body_kind is BodyKind.JSON:
-        return "application/json", _json(_leaves(spec.body, values))
-    # GraphQL: the query text is code of the table; only its variables take values.
-    parts = spec.body if isinstance(spec.body, Mapping) else {}
-    variables = _leaves(parts.get("variables", {}), values)
-    return "application/json", _json({"query": parts.get("query", ""), "variables": variables})
+def status_request(table: ProviderTable, operation: Operation, *, status_url: str = "", handle: str = "") -> Request:
+    """The next status request of a claimed operation, complete but for credentials.
+
+    The stored status URL is the address if there is one: authority stays as granted. Ask ``target_allowed``
+    first whether the table still allows it.
+
+    Args:
+        status_url: One that is kept sealed; it counts before the row's own.
+        handle: The secret to poll with, kept sealed as well.
+
+    Raises:
+        UsageError: There is no address, or a value cannot be put in its place.
+    """
+    url = status_url or operation.status_url
+    if not url:
+        url = _built(table, job_id=operation.job_id, params=operation.params, handle=handle)
+    if not url:
+        raise UsageError(f"table {table.id} builds no status address and the operation has none")
+    return table_request(table, operation, table.status.request, Values(texts=texts_of(operation, handle)), url=url)
 
 
-def _form(fields: object) -> bytes:
-    named = fields.items() if isinstance(fields, dict) else ()
-    texts = [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in named]
-    return urlencode(texts).encode("ascii")
+def submit_request(table: ProviderTable, operation: Operation, sent: SubmitBytes) -> Request:
+    """A submission as it was stored, byte for byte, plus the attempt's own X-Request-Id (INV-17). Never raises.
+
+    If the newest table no longer allows the address the transport refuses it, unsent.
+    """
+    return _request(table, operation, sent)
 
 
-def _json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode("ascii")
+def lookup_request(
+    table: ProviderTable, operation: Operation, sent: SubmitBytes | None = None, *, page: str = ""
+) -> Request:
+    """One page of a look-up.
+
+    Args:
+        sent: The submission, as long as it is kept: placeholders of the payload are read back out of it.
+        page: "" for the first page; else ``LookupSeen.next``, a URL or a token.
+
+    Raises:
+        UsageError: The table has no look-up, a placeholder has no value, or the page is not on an allowed origin.
+    """
+    submit = table.submit
+    if submit is None or submit.lookup is None:
+        raise UsageError(f"table {table.id} has no look-up")
+    spec, values = submit.lookup, Values(texts=texts_of(operation), payload=recovered(submit.request, sent))
+    request = table_request(table, operation, spec.request, values)
+    if not page or spec.next is None:
+        return request
+    url = _next_url(request.url, spec.next, page)
+    _on_host(table, operation, url)
+    return replace(request, url=url)
 
 
-def _leaves(value: object, values: Mapping[str, str]) -> object:
-    """A copy with every whole-leaf placeholder replaced: ``{name}`` by the text, ``{name:int}`` by the integer."""
-    match value:
-        case str():
-            leaf = _LEAF.fullmatch(value)
-            return _leaf(leaf, values) if leaf else value
-        case Mapping():
-            return {str(name): _leaves(item, values) for name, item in value.items()}
-        case list() | tuple():
-            return [_leaves(item, values) for item in value]
-        case _:
-            return value
+def _next_url(url: str, following: NextPage, page: str) -> str:
+    return page if following.token is None else with_query(url, following.query, page)
 
 
-def _leaf(leaf: re.Match[str], values: Mapping[str, str]) -> str | int:
-    text = _value(leaf[1], values)
-    if not leaf[2]:
-        return text
-    if not _INTEGER.fullmatch(text):
-        raise UsageError(f"the table needs {{{leaf[1]}}} as an integer")
-    return int(text)
+def _on_host(table: ProviderTable, operation: Operation, url: str) -> None:
+    if not target_allowed(url, table, operation.params):
+        raise UsageError(f"the table {table.id} does not allow this address")
+
+
+def cancel_request(table: ProviderTable, operation: Operation, handle: str = "") -> Request:
+    """The request that asks the provider to cancel the job.
+
+    A request without a path goes to the operation's status URL; ask ``target_allowed`` first.
+
+    Raises:
+        UsageError: The table documents no cancellation, or there is no address or no value for a placeholder.
+    """
+    if table.cancel is None:
+        raise UsageError(f"table {table.id} documents no cancellation")
+    spec, values = table.cancel.request, Values(texts=texts_of(operation, handle))
+    if not spec.path and not operation.status_url:
+        raise UsageError(f"table {table.id} builds no address for a cancellation and the operation has none")
+    return table_request(table, operation, spec, values, url="" if spec.path else operation.status_url)

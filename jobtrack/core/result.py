@@ -113,7 +113,7 @@ def _keep(spec: ResultSpec, answer: Answer) -> Result:
         seen = read(locator, answer)
         if isinstance(seen, Unreadable):
             return Result(kind=Kind.INVALID_RESPONSE, detail=seen.problem)
-        if isinstance(seen, Found) and _repeats(seen.value):
+        if isinstance(seen, Found) and repeats(seen.value):
             return Result(kind=Kind.INVALID_RESPONSE, detail=f"a member inside {locator.source} appears more than once")
         if isinstance(seen, Found) and _deeper(seen.value, MAX_KEPT_DEPTH):
             detail = f"what is to be kept from {locator.source} is nested more than {MAX_KEPT_DEPTH} levels"
@@ -136,12 +136,12 @@ def _deeper(value: object, levels: int) -> bool:
             return False
 
 
-def _repeats(value: object) -> bool:
+def repeats(value: object) -> bool:
     match value:
         case JsonObject():
-            return bool(value.duplicates) or any(_repeats(item) for item in value.values())
+            return bool(value.duplicates) or any(repeats(item) for item in value.values())
         case list():
-            return any(_repeats(item) for item in value)
+            return any(repeats(item) for item in value)
         case _:
             return False
 

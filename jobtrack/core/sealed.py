@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,18 +12,18 @@ class SubmitBytes:
     """A submission exactly as it is sent, credentials aside. Every attempt sends the same (INV-17)."""
 
     method: str
-    url: str
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
+    url: str = field(repr=False)  # its query may hold a secret
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    body: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
     """The content of an operation's sealed column."""
 
-    submission: SubmitBytes | None = None  # erased once acceptance or rejection is proven
-    status_url: str = ""  # a status URL that has a query: it may hold a secret
-    handle: str = ""  # secret to poll with
+    submission: SubmitBytes | None = field(default=None, repr=False)  # erased once acceptance or rejection is proven
+    status_url: str = field(default="", repr=False)  # a status URL that has a query: it may hold a secret
+    handle: str = field(default="", repr=False)  # secret to poll with
 
     def __bool__(self) -> bool:
         return self != Sealed()

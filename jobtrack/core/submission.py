@@ -36,8 +36,9 @@ class SubmitSeen:
     status: Observation | None = None  # the answer read as a status answer (FINAL, or `reads_status`)
 
     @property
-    def unsent(self) -> bool:
-        return self.meaning is None
+    def proves_no_job(self) -> bool:
+        """True if this very request made no job; it says nothing about the ones before it."""
+        return self.meaning in (None, SubmitMeaning.REJECTED, SubmitMeaning.DENIED, SubmitMeaning.BUSY)
 
 
 class LookupKind(StrEnum):

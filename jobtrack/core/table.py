@@ -175,9 +175,10 @@ class ResultSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotFound:
-    """What 404 and 410 mean: pending for a while after acceptance, then a stop."""
+    """What 404 and 410 mean: pending for a while after acceptance or after a notice of the provider, then a stop."""
 
-    window: timedelta = timedelta(0)
+    window: timedelta = timedelta(0)  # from acceptance
+    after_notice: timedelta = timedelta(0)  # from the last webhook: its sender may know before its API does
     then: str = "stop"
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from jobtrack.core.table import ProviderTable
 
@@ -18,6 +18,8 @@ _PORT = re.compile(r"[1-9][0-9]{0,4}")
 _LAST_PORT = 65535
 _LOOPBACK = re.compile(r"localhost|127\.[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}|\[::1\]")
 _DEFAULT_PORT = {"https": 443, "http": 80}
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_CONTROL = re.compile(r"(?i)%(?:[01][0-9a-f]|7f)")
 _BARE = re.compile(r"[a-z]+://[^/?#]+", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 
@@ -55,7 +57,7 @@ def _split(url: str) -> SplitResult | None:
 
 
 def _dotted(path: str) -> bool:
-    segments = path.lower().replace("%2e", ".").replace("%2f", "/").split("/")
+    segments = path.lower().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/").split("/")
     return "." in segments or ".." in segments
 
 
@@ -68,10 +70,34 @@ def _port(text: str | None, default: int) -> str | None:
     return "" if int(text) == default else f":{text}"
 
 
+def resolve(reference: str, base: str) -> str:
+    """A provider's URL reference as an absolute URL without fragment (RFC 3986, 5); not judged yet.
+
+    Args:
+        reference: Untrusted: absolute, or relative with or without a leading slash.
+        base: The URL that was asked; one of ours.
+
+    Returns:
+        "" if it is empty or odd: another authority without a scheme, dot segments, even encoded ones, backslashes,
+        spaces, control (even encoded) or non-ASCII characters.
+    """
+    text = reference.partition("#")[0]
+    if not text or _ODD.search(reference) or _CONTROL.search(text) or text.startswith("//"):
+        return ""
+    if _SCHEME.match(text):
+        return text
+    return "" if _dotted(text.partition("?")[0]) else urljoin(base, text)
+
+
 def _origins(hosts: Iterable[str], params: Mapping[str, str], loopback: bool) -> frozenset[str]:
     """Host templates as origins; one that cannot be filled, or is more than an origin, allows nothing."""
     filled = (_PLACEHOLDER.sub(lambda match: params.get(match[1], " "), host) for host in hosts)
     return frozenset(origin_of(url, loopback=loopback) for url in filled if _BARE.fullmatch(url)) - {""}
+
+
+def origins_of(hosts: Iterable[str], table: ProviderTable, params: Mapping[str, str]) -> frozenset[str]:
+    """Host templates of a table as origins, with parameters filled in. Never raises."""
+    return _origins(hosts, params, table.allow_loopback)
 
 
 def allowed_origins(table: ProviderTable, params: Mapping[str, str]) -> frozenset[str]:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from traceback import format_tb
+from typing import Protocol
 
 from jobtrack.core.backoff import delivery_delay
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.operation import Operation
 from jobtrack.core.text import clean, redact
+from jobtrack.flow.cancel import cancel
+from jobtrack.flow.errand import Again, Done, Errand, GiveUp
+from jobtrack.flow.fetch import fetch
 from jobtrack.ports import Runtime
-from jobtrack.records import Delivery
+from jobtrack.records import CANCEL, RESULT, Delivery
 
 logger = logging.getLogger(__name__)
 
@@ -32,18 +36,63 @@ def deliver(runtime: Runtime, delivery_ids: Sequence[str]) -> int:
         if delivery is None:
             continue
         (operation,) = runtime.store.get([delivery.operation_id])
-        if delivery.attempts > runtime.timing.delivery_attempts:
-            _failed(runtime, delivery, operation, owner, "the handler never came back; its process ended or hung")
-            continue
-        try:
-            runtime.run_handler(delivery, operation)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's handler raises is a failed attempt, not our end
-            # Where it happened helps its author; the lines of a traceback hold code, never values.
-            logger.warning("follow-up %s raised in:\n%s", delivery.id, "".join(format_tb(error.__traceback__)))
-            _failed(runtime, delivery, operation, owner, _said(error))
+        errand = _ERRANDS.get(delivery.event)
+        if errand is not None:
+            done += _run_errand(runtime, delivery, operation, owner, errand)
         else:
-            done += runtime.store.close_delivery(delivery, owner=owner)
+            done += _run_handler(runtime, delivery, operation, owner)
     return done
+
+
+_ERRANDS = {CANCEL: cancel, RESULT: fetch}
+"""What this library does itself; every other event is a named follow-up."""
+
+
+def _run_errand(runtime: Runtime, delivery: Delivery, operation: Operation, owner: str, run: Runs) -> bool:
+    try:
+        came_to = run(runtime, delivery, operation)
+    except Exception as error:  # noqa: BLE001 - one errand's trouble is no other's; its row says so
+        logger.warning("errand %s raised in:\n%s", delivery.id, "".join(format_tb(error.__traceback__)))
+        question = _errand_question(delivery) if delivery.attempts >= runtime.timing.delivery_attempts else None
+        came_to = Again(said=_said(error)) if question is None else GiveUp(question=question, said=_said(error))
+    return finish_errand(runtime, delivery, operation, owner, came_to)
+
+
+def finish_errand(runtime: Runtime, delivery: Delivery, operation: Operation, owner: str, came_to: Errand) -> bool:
+    """Close the errand's row, date its next try, or ask a person; True if it is done."""
+    match came_to:
+        case Done():
+            return runtime.store.close_delivery(delivery, owner=owner)
+        case Again(after=after, said=said):
+            pause = delivery_delay(delivery.attempts) if after is None else after
+            runtime.store.fail_delivery(delivery, owner=owner, error=said, again_in=pause, question=None)
+        case GiveUp(question=question, said=said):
+            runtime.store.fail_delivery(delivery, owner=owner, error=said, again_in=None, question=question)
+            runtime.listener.escalated(operation, (question,))
+    return False
+
+
+def _errand_question(delivery: Delivery) -> Question:
+    reason = Reason.CANCEL_UNKNOWN if delivery.event == CANCEL else Reason.RESULT_UNAVAILABLE
+    return Question(reason=reason, detail=f"The errand {delivery.event} failed {delivery.attempts} times.")
+
+
+def _run_handler(runtime: Runtime, delivery: Delivery, operation: Operation, owner: str) -> bool:
+    if delivery.attempts > runtime.timing.delivery_attempts:
+        _failed(runtime, delivery, operation, owner, "the handler never came back; its process ended or hung")
+        return False
+    try:
+        runtime.run_handler(delivery, operation)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a user's handler raises is a failed attempt, not our end
+        # Where it happened helps its author; the lines of a traceback hold code, never values.
+        logger.warning("follow-up %s raised in:\n%s", delivery.id, "".join(format_tb(error.__traceback__)))
+        _failed(runtime, delivery, operation, owner, _said(error))
+        return False
+    return runtime.store.close_delivery(delivery, owner=owner)
+
+
+class Runs(Protocol):
+    def __call__(self, runtime: Runtime, delivery: Delivery, operation: Operation) -> Errand: ...
 
 
 def _said(error: BaseException) -> str:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from jobtrack.core import gate as gates
+from jobtrack.core.cancel import CancelState
 from jobtrack.core.escalation import Option, Reason, Resolution, options
 from jobtrack.core.grant import grant
 from jobtrack.core.operation import Operation
-from jobtrack.errors import AlreadyDecided, OptionNotAllowed, StaleEvidence
+from jobtrack.core.request import check_job_id, status_request
+from jobtrack.core.submission import Handover
+from jobtrack.core.table import ProviderTable
+from jobtrack.errors import AlreadyDecided, OptionNotAllowed, StaleEvidence, UsageError
 from jobtrack.flow import story
+from jobtrack.flow.fate import accept
 from jobtrack.ports import Runtime
-from jobtrack.records import Escalation, Followup
+from jobtrack.records import CANCEL, RESULT, Escalation, Followup, JobResult, ResultState
+
+_ERRANDS = {Option.CANCEL: Followup(event=CANCEL), Option.FETCH_AGAIN: Followup(event=RESULT)}
+"""Options that send somebody off."""
 
 _OPENS_GATE = frozenset({Option.ACCESS_REPAIRED, Option.CLOSE})
 """Closing the account's question also releases a probe: otherwise nobody would ever ask about it again."""
@@ -40,14 +49,8 @@ def resolve(runtime: Runtime, resolution: Resolution) -> Operation:
     now = runtime.store.now()
     limits = runtime.limits or (table.limits if table else None)
     look = max(runtime.timing.look, (limits.total if limits else timedelta(0)) + runtime.timing.margin)
-    wanted = grant(
-        operation,
-        resolution.option,
-        blocking=escalation.blocking,
-        extension=table.budget.extension if table else None,
-        look=look,
-        now=now,
-    )
+    meant = _attached(runtime, table, operation, resolution, now)
+    wanted = grant(meant, resolution.option, blocking=escalation.blocking, table=table, look=look, now=now)
     entry = story.entry(
         "decision",
         wanted,
@@ -56,20 +59,50 @@ def resolve(runtime: Runtime, resolution: Resolution) -> Operation:
         option=resolution.option.value,
         actor=resolution.actor,
         why=resolution.reason,
+        job_id=resolution.job_id or None,
         evidence_version=resolution.version,
         before={"state": operation.state.value, "spent": story.counters(operation)},
         table=story.table_mark(table),
     )
+    if resolution.option is Option.FETCH_AGAIN:
+        _grant_reads(runtime, operation)
+    errand = _ERRANDS.get(resolution.option)
     stored = runtime.store.resolve(
         resolution,
         wanted,
         entry,
         followups=_followups(operation, wanted),
         redeliver=resolution.option is Option.RETRY_DELIVERY,
+        errand=errand,
+        cancel_state=CancelState.REQUESTED if resolution.option is Option.CANCEL else None,
     )
+    if errand is not None:
+        runtime.scheduler.deliver([errand.delivery_of(operation.id)])
     _open_gate(runtime, escalation, resolution, wanted)
     _tell(runtime, operation, wanted, stored)
     return wanted
+
+
+def _attached(
+    runtime: Runtime, table: ProviderTable | None, operation: Operation, resolution: Resolution, now: datetime
+) -> Operation:
+    """The row with the job that a person names, if it can be followed with no more than its id (R-SUB-6)."""
+    if resolution.option is not Option.ATTACH_JOB or table is None:
+        return operation
+    try:
+        check_job_id(resolution.job_id)
+        named = Handover(job_id=resolution.job_id)
+        attached = accept(runtime, table, operation, named, now=operation.first_sent_at or now)
+        status_request(table, attached)
+    except UsageError as error:
+        raise OptionNotAllowed(f"This job cannot be followed: {error.message}.", job_id=resolution.job_id) from None
+    return attached
+
+
+def _grant_reads(runtime: Runtime, operation: Operation) -> None:
+    """Fresh tries for the result. Harmless if the decision then comes too late: nothing asks for it."""
+    known = runtime.store.result(operation.id) or JobResult(operation_id=operation.id)
+    runtime.store.keep_result(replace(known, state=ResultState.WANTED, reads=0, link=""))
 
 
 def _refuse_decided(escalation: Escalation) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import assert_never
+from typing import Any, assert_never
 
 from jobtrack.core.decide import Conclude, Decision, Stop, Wait, business_question, contradiction
 from jobtrack.core.escalation import Question
@@ -24,7 +25,7 @@ class Looked:
     """What one look came to."""
 
     operation: Operation  # as written (or as it would have been, if stale)
-    decision: Decision
+    decision: object  # a ``core.decide.Decision``, or a ``core.recover.Fate``
     committed: Committed
     sent: bool  # a request went out
 
@@ -44,31 +45,61 @@ def settle(
     sent: bool = False,
 ) -> Looked:
     """Row, audit entry, questions and follow-ups in one transaction under the fence; then wake-up and signals."""
-    late = business_question(operation, now=now)
-    asked = (*_questions(decision), *extra, *((late,) if late and not isinstance(decision, Conclude) else ()))
+    asked = (*_questions(decision), *extra)
     wanted = _decided(runtime, operation, decision, now)
-    if late:
-        wanted = replace(wanted, needed_by_told=True)
-    entry = story.entry(
-        event,
+    committed = write(
+        runtime,
         wanted,
-        at=now,
-        table=story.table_mark(table),
-        observation=story.observation(observation) if observation else None,
-        decision=story.decision(decision),
-        draw=draw,
-        questions=story.questions(asked),
-        **({} if lost is None else {"lost_look": lost}),
+        event=event,
+        now=now,
+        table=table,
+        asked=asked,
+        followups=followups_of(wanted) if isinstance(decision, Conclude) else (),
+        lost=lost,
+        details={
+            "observation": story.observation(observation) if observation else None,
+            "decision": story.decision(decision),
+            "draw": draw,
+        },
     )
+    return Looked(operation=wanted, decision=decision, committed=committed, sent=sent)
+
+
+def write(
+    runtime: Runtime,
+    wanted: Operation,
+    *,
+    event: str,
+    now: datetime,
+    table: ProviderTable | None,
+    details: Mapping[str, Any],
+    asked: tuple[Question, ...] = (),
+    followups: tuple[Followup, ...] = (),
+    lost: int | None = None,
+    evidence: Mapping[str, Any] | None = None,
+) -> Committed:
+    """Commit a row with its audit entry and all that hangs on it; then wake-up, signals, and a line in the log.
+
+    Args:
+        details: what the audit entry says besides the common frame.
+        lost: fence of the request before, if it never came to its end.
+        evidence: the acceptance that this commit proves; kept even if it comes too late (INV-15).
+    """
+    late = None if wanted.terminal else business_question(wanted, now=now)
+    if late is not None:
+        asked, wanted = (*asked, late), replace(wanted, needed_by_told=True)
     if lost is not None:
-        logger.warning("operation %s: look %d never came to its end; a request may be lost", operation.id, lost)
-    commit = Commit(operation=wanted, entry=entry, questions=asked, followups=_followups(wanted, decision), table=table)
+        details = {**details, "lost_look": lost}
+        logger.warning("operation %s: request %d never came to its end; it may be lost", wanted.id, lost)
+    questions = story.questions(asked)
+    entry = story.entry(event, wanted, at=now, table=story.table_mark(table), questions=questions, **details)
+    commit = Commit(operation=wanted, entry=entry, questions=asked, followups=followups, table=table, evidence=evidence)
     (committed,) = runtime.store.commit([commit])
     if committed is Committed.DONE:
         _tell(runtime, commit, now)
-    elif wanted.terminal:
+    elif wanted.terminal or wanted.job_id:
         _tell_contradiction(runtime, wanted)
-    return Looked(operation=wanted, decision=decision, committed=committed, sent=sent)
+    return committed
 
 
 def _questions(decision: Decision) -> tuple[Question, ...]:
@@ -93,6 +124,7 @@ def _decided(runtime: Runtime, operation: Operation, decision: Decision, now: da
                 wake_at=decision.at,
                 not_before=decision.not_before,
                 delay_source=decision.source.value,
+                hint_floor=decision.floor,
                 wake_until=decision.at + runtime.timing.grace if published else None,
             )
         case Conclude():
@@ -105,11 +137,9 @@ def _decided(runtime: Runtime, operation: Operation, decision: Decision, now: da
     assert_never(decision)
 
 
-def _followups(operation: Operation, decision: Decision) -> tuple[Followup, ...]:
-    """The named follow-ups of this end, and no others (R-END-2)."""
-    if not isinstance(decision, Conclude):
-        return ()
-    event = "on_success" if decision.state is OperationState.SUCCEEDED else "on_failure"
+def followups_of(operation: Operation) -> tuple[Followup, ...]:
+    """The named follow-ups of the end that ``operation`` has come to, and no others (R-END-2)."""
+    event = "on_success" if operation.state is OperationState.SUCCEEDED else "on_failure"
     named = ((event, getattr(operation, event)), ("on_end", operation.on_end))
     return tuple(Followup(event=name, handler=handler) for name, handler in named if handler)
 

@@ -9,6 +9,7 @@ from jobtrack.core.decide import Conclude, Decision, Stop, Wait
 from jobtrack.core.escalation import Question
 from jobtrack.core.observation import Observation
 from jobtrack.core.operation import Operation
+from jobtrack.core.recover import Doubt, Fate, Follow, Later, Rest
 from jobtrack.core.table import ProviderTable
 
 VERSION = 1
@@ -26,6 +27,8 @@ def counters(operation: Operation) -> dict[str, Any]:
         "transport_failures": [spent.transport_failures, budget.transport_failures],
         "rate_limited": [spent.rate_limited, budget.rate_limited],
         "extensions": [spent.extensions, budget.extensions],
+        "submissions": [spent.submissions, budget.submissions],
+        "lookups": [spent.lookups, budget.lookups],
         "deadline": instant(budget.deadline),
         "needed_by": instant(budget.needed_by),
     }
@@ -45,6 +48,35 @@ def decision(value: Decision) -> dict[str, Any]:
             return {"do": "conclude", "state": value.state.value, "cause": value.cause or None}
         case Stop():
             return {"do": "stop", "reason": value.question.reason.value, "detail": value.question.detail}
+    assert_never(value)
+
+
+def fate(value: Fate) -> dict[str, Any]:
+    """What became of a submission, and what comes next; ids are no secrets, handles and URLs are left out."""
+    match value:
+        case Follow():
+            end = value.end
+            return {
+                "do": "follow",
+                "job_id": value.handover.job_id,
+                "end": None if end is None else {"state": end.state.value, "cause": end.cause or None},
+            }
+        case Later():
+            return {"do": "later", "at": instant(value.at), "source": value.source.value}
+        case Doubt():
+            return {
+                "do": "doubt",
+                "why": value.why,
+                "at": None if value.question else instant(value.at),
+                "source": value.source.value,
+                "until": instant(value.until),
+                "acceptance_seen": value.seen,
+                "reason": value.question.reason.value if value.question else None,
+            }
+        case Rest():
+            return {"do": "rest", "at": instant(value.at)}
+        case Conclude() | Stop():
+            return decision(value)
     assert_never(value)
 
 

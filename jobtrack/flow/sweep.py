@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from jobtrack.flow.advance import advance
 from jobtrack.flow.deliver import deliver
-from jobtrack.flow.poll import poll
 from jobtrack.ports import Runtime
 
 
@@ -36,6 +36,9 @@ class Silent:
     def deliver(self, delivery_ids: Sequence[str]) -> int:  # noqa: ARG002
         return 0
 
+    def report_conflict(self, operation_id: str) -> bool:  # noqa: ARG002
+        return False
+
 
 def sweep(runtime: Runtime, *, limit: int = 200, inline: bool = False) -> Swept:
     """One round. Any number of sweepers may run; the claim makes that safe.
@@ -52,7 +55,7 @@ def sweep(runtime: Runtime, *, limit: int = 200, inline: bool = False) -> Swept:
     others = [operation_id for operation_id in due.operations if operation_id not in over]
     published = runtime.scheduler.wake_now(others) if others else 0
     here = due.operations if published < len(others) else over
-    polled = len(poll(runtime, here)) if here else 0
+    polled = len(advance(runtime, here)) if here else 0
     if due.deliveries and runtime.scheduler.deliver(due.deliveries) < len(due.deliveries):
         deliver(runtime, due.deliveries)
     return Swept(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ from jobtrack.core.backoff import first_delay
 from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import Budget, Operation, OperationState
 from jobtrack.core.request import check_job_id, check_params, status_url, target_allowed
+from jobtrack.core.sealed import Sealed
 from jobtrack.core.table import ProviderTable
 from jobtrack.errors import IdempotencyConflict, TableMissing, UsageError
 from jobtrack.flow import story
@@ -25,26 +26,32 @@ MOST = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tracking:
-    """What a caller says about a job. None: as the table grants."""
+class Wishes:
+    """What a caller may say about any operation. None: as the table grants."""
 
     operation_id: str
     provider: str
-    job_id: str
     account: str = "default"
     params: Mapping[str, str] = field(default_factory=dict)
-    status_url: str = ""  # given by the provider at submission; "": built from the table
     reference: str = ""
     on_success: str = ""
     on_failure: str = ""
     on_end: str = ""
     escalate_ends: bool | None = None
-    accepted_at: datetime | None = None  # None: now
-    deadline: timedelta | None = None  # from now
+    deadline: timedelta | None = None  # from now; of a submission: from its acceptance
     needed_by: datetime | None = None
     status_requests: int | None = None
     transport_failures: int | None = None
     rate_limited: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tracking(Wishes):
+    """What a caller says about a job that the provider has."""
+
+    job_id: str
+    status_url: str = ""  # given by the provider at submission; "": built from the table
+    accepted_at: datetime | None = None  # None: now
 
 
 def track(runtime: Runtime, trackings: Sequence[Tracking], *, announce: bool = True) -> list[Operation]:
@@ -70,6 +77,9 @@ def track(runtime: Runtime, trackings: Sequence[Tracking], *, announce: bool = T
         wanted = begin(
             table, tracking, now=now, draw=runtime.draw(), horizon=runtime.scheduler.horizon, grace=runtime.timing.grace
         )
+        if "?" in tracking.status_url:  # may be a capability: kept sealed only
+            secret = Sealed(status_url=tracking.status_url)
+            wanted = replace(wanted, status_url="", sealed=runtime.vault.seal(wanted.id, secret))
         entry = story.entry("track", wanted, at=now, job_id=wanted.job_id, table=story.table_mark(table))
         (found,) = runtime.store.add([wanted], entry, table)
         _refuse_other_content(table, tracking, wanted, found)
@@ -92,17 +102,15 @@ def begin(
     """The first row of an operation: its address and its budgets are fixed here (authority stays as granted)."""
     check_job_id(tracking.job_id)
     check_params(table, tracking.params)
-    _refuse_naive("accepted_at", tracking.accepted_at)
-    _refuse_naive("needed_by", tracking.needed_by)
+    refuse_naive("accepted_at", tracking.accepted_at)
+    refuse_naive("needed_by", tracking.needed_by)
     url = tracking.status_url
-    if "?" in url:
-        raise UsageError("A status URL with a query may hold a secret, which would be stored: it is not accepted.")
     if url and not target_allowed(url, table, tracking.params):
         raise UsageError(f"The table {table.id!r} does not allow the host of this status URL.", table=table.id)
     if not url:
         url = status_url(table, job_id=tracking.job_id, params=tracking.params)
     wake_at = now + first_delay(table.polling, draw)
-    budget = _budget(table, tracking, now)
+    budget = granted_budget(table, tracking, now)
     escalate = table.on_failure == "escalate" if tracking.escalate_ends is None else tracking.escalate_ends
     return Operation(
         id=tracking.operation_id,
@@ -129,13 +137,14 @@ def begin(
     )
 
 
-def _budget(table: ProviderTable, tracking: Tracking, now: datetime) -> Budget:
+def granted_budget(table: ProviderTable, wishes: Wishes, now: datetime) -> Budget:
+    """What the table grants, unless the caller wishes something else. Raises UsageError for what is no limit."""
     granted = table.budget
-    deadline: Any = granted.deadline if tracking.deadline is None else tracking.deadline  # a caller may pass anything
+    deadline: Any = granted.deadline if wishes.deadline is None else wishes.deadline  # a caller may pass anything
     if not isinstance(deadline, timedelta) or not timedelta(0) < deadline <= LONGEST:
         raise UsageError(f"deadline must be a timedelta above 0 and at most {LONGEST.days} days.")
     limits = {
-        name: getattr(granted, name) if getattr(tracking, name) is None else getattr(tracking, name)
+        name: getattr(granted, name) if getattr(wishes, name) is None else getattr(wishes, name)
         for name in ("status_requests", "transport_failures", "rate_limited")
     }
     for name, limit in limits.items():
@@ -143,20 +152,21 @@ def _budget(table: ProviderTable, tracking: Tracking, now: datetime) -> Budget:
             raise UsageError(f"{name} must be a whole number from 1 to {MOST}, not {limit!r}.")
     return Budget(
         deadline=now + deadline,
-        needed_by=tracking.needed_by,
+        needed_by=wishes.needed_by,
         extensions=granted.extension.times if granted.extension else 0,
         **limits,
     )
 
 
-def _refuse_naive(name: str, instant: object) -> None:
+def refuse_naive(name: str, instant: object) -> None:
+    """Raises UsageError unless ``instant`` is None or a datetime with a time zone."""
     if instant is not None and not (isinstance(instant, datetime) and instant.utcoffset() is not None):
         raise UsageError(f"{name} must be a datetime with a time zone.")
 
 
 def _refuse_other_content(table: ProviderTable, tracking: Tracking, wanted: Operation, found: Operation) -> None:
     """What the caller says must be the same. Parameters of the account stay as granted, whatever they are now."""
-    given = ("status_url",) if tracking.status_url else ()
+    given = ("status_url",) if wanted.status_url and tracking.status_url else ()
     for name in ("provider", "account", "job_id", *given):
         if getattr(wanted, name) != getattr(found, name):
             raise IdempotencyConflict(

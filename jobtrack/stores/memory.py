@@ -5,26 +5,31 @@ It obeys the same contract suite as the Django store. One lock makes each method
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
+from jobtrack.core import meanwhile
 from jobtrack.core.audit import GENESIS, canonical, closing_line, entry_line, seal
 from jobtrack.core.decide import contradiction
 from jobtrack.core.escalation import Question, Reason, Resolution
 from jobtrack.core.gate import OPEN, GateState
 from jobtrack.core.observation import DelaySource
-from jobtrack.core.operation import Lease, Operation, OperationState, may_move
+from jobtrack.core.operation import Lease, Operation, OperationState
 from jobtrack.core.table import ProviderTable
 from jobtrack.errors import AlreadyDecided, OperationNotFound, StaleEvidence, StoreError
-from jobtrack.records import Claim, Commit, Committed, Delivery, Due, Escalation, Followup
-
-
-class Clock(Protocol):
-    def __call__(self) -> datetime:
-        """The current instant, aware."""
+from jobtrack.ports import RUNNING
+from jobtrack.records import (
+    Claim,
+    Commit,
+    Committed,
+    Delivery,
+    Due,
+    Escalation,
+    Followup,
+)
+from jobtrack.stores.memory_notices import MemoryNotices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,17 +54,14 @@ class _Outbox:
 
 
 @dataclass(slots=True)
-class MemoryStore:
+class MemoryStore(MemoryNotices):
     """``ports.Store`` over dictionaries. ``clock`` plays the database's clock."""
 
-    clock: Clock
-    rows: dict[str, Operation] = field(default_factory=dict)
     audit: dict[str, list[Entry]] = field(default_factory=dict)
     escalations: dict[str, Escalation] = field(default_factory=dict)
     outbox: dict[str, _Outbox] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)  # digest -> text
     _gates: dict[tuple[str, str], GateState] = field(default_factory=dict)
-    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def now(self) -> datetime:
         return self.clock()
@@ -80,13 +82,20 @@ class MemoryStore:
             return [self.rows[i] for i in ids if i in self.rows]
 
     def claim(
-        self, ids: Sequence[str], *, owner: str, lease: timedelta, floor: timedelta, debit: bool = True
+        self,
+        ids: Sequence[str],
+        *,
+        owner: str,
+        lease: timedelta,
+        floor: timedelta,
+        debit: bool = True,
+        states: frozenset[OperationState] = RUNNING,
     ) -> list[Claim]:
         with self._lock:
             now = self.clock()
             claims = []
             for row in self.get(dict.fromkeys(ids)):
-                if row.state is OperationState.RUNNING and _due(row, now):
+                if row.state in states and _due(row, now):
                     granted = debit and _granted(row, now)
                     taken = _taken(row, Lease(owner=owner, until=now + lease), granted, now + floor)
                     self.rows[row.id] = taken
@@ -101,24 +110,38 @@ class MemoryStore:
         with self._lock:
             row = self.rows[wanted.id]
             if row.fence != wanted.fence or row.lease is None or row.terminal:
-                self._append(wanted.id, {**commit.entry, "late": True})
-                contradicted = contradiction(row, wanted)
-                if contradicted is not None:
-                    self._ask(wanted.id, contradicted)
+                self._keep_late(row, commit)
                 return Committed.STALE
-            self._replace(row, wanted, commit.entry)
+            now = self.clock()
+            self._replace(row, meanwhile.merged(row, wanted, now), commit.entry)
             if commit.table is not None:
                 self.tables.setdefault(commit.table.digest, commit.table.text)
-            for question in commit.questions:
+            if row.state is OperationState.ESCALATED and wanted.state is not row.state:
+                self._settle_by_evidence(wanted, now)
+            second = meanwhile.second_job(row, wanted)
+            for question in (*commit.questions, *((second,) if second else ())):
                 self._ask(wanted.id, question)
             self._follow(wanted.id, commit.followups)
             return Committed.DONE
+
+    def _keep_late(self, row: Operation, commit: Commit) -> None:
+        self.rows[row.id] = meanwhile.with_evidence(row, commit.evidence or {}, self.clock())
+        self._append(row.id, {**commit.entry, "late": True})
+        contradicted = contradiction(row, commit.operation)
+        if contradicted is not None:
+            self._ask(row.id, contradicted)
+
+    def _settle_by_evidence(self, wanted: Operation, now: datetime) -> None:
+        for asked in self.open_escalations(wanted.id):
+            if asked.blocking:
+                answer = meanwhile.settled_by_evidence(asked.id, asked.version, wanted.job_id)
+                self._close(asked, replace(answer, at=now))
 
     def hold(self, ids: Sequence[str], *, until: datetime, source: DelaySource | None = None) -> None:
         with self._lock:
             now = self.clock()
             for row in self.get(ids):
-                if row.state is OperationState.RUNNING and _due(row, now):
+                if _due(row, now):
                     because = row.delay_source if source is None else source.value
                     self.rows[row.id] = replace(row, wake_at=until, wake_until=None, delay_source=because)
 
@@ -164,8 +187,9 @@ class MemoryStore:
             return max(waits, default=timedelta(0))
 
     def _replace(self, row: Operation, wanted: Operation, entry: Mapping[str, Any]) -> None:
-        if not may_move(row.state, wanted.state):
-            raise StoreError(f"{row.state} never becomes {wanted.state}.", operation=row.id)
+        refused = meanwhile.refusal(row, wanted)
+        if refused:
+            raise StoreError(refused, operation=row.id)
         self.rows[row.id] = replace(wanted, audit_seq=row.audit_seq, audit_head=row.audit_head)
         self._append(row.id, entry)
 
@@ -187,6 +211,36 @@ class MemoryStore:
             ]
             heads = {i: (chain[-1].seq, chain[-1].digest) for i, chain in self.audit.items()}
             return [*lines, closing_line(heads, at=self.clock().isoformat(), key=key)]
+
+    # --- outside a look -------------------------------------------------------------------------
+
+    def note(
+        self,
+        operation_id: str,
+        entry: Mapping[str, Any],
+        *,
+        question: Question | None = None,
+        errand: Followup | None = None,
+        cancel_state: str | None = None,
+    ) -> Operation:
+        if question is not None and question.blocking:
+            raise StoreError("A note stops no operation.", operation=operation_id, reason=question.reason.value)
+        with self._lock:
+            self._known(operation_id)
+            self._append(operation_id, entry)
+            if question is not None:
+                self._ask(operation_id, question)
+            self._aside(operation_id, errand, cancel_state)
+            return self.rows[operation_id]
+
+    def _aside(self, operation_id: str, errand: Followup | None, cancel_state: str | None) -> None:
+        if cancel_state is not None:
+            self.rows[operation_id] = replace(self.rows[operation_id], cancel_state=cancel_state)
+        if errand is not None:
+            self._follow(operation_id, [errand])
+            box = self.outbox[errand.delivery_of(operation_id)]
+            box.delivered, box.due_at, box.wake_until = False, self.clock(), None
+            box.delivery = replace(box.delivery, attempts=0)
 
     # --- the account gate -----------------------------------------------------------------------
 
@@ -244,6 +298,8 @@ class MemoryStore:
         *,
         followups: tuple[Followup, ...] = (),
         redeliver: bool = False,
+        errand: Followup | None = None,
+        cancel_state: str | None = None,
     ) -> Resolution:
         with self._lock:
             now = self.clock()
@@ -264,10 +320,11 @@ class MemoryStore:
                     if other.blocking:
                         self._close(other, stored)
             if moves:
-                self._replace(row, wanted, entry)
+                self._replace(row, meanwhile.decided(row, wanted), entry)
             else:
                 self._append(row.id, entry)
             self._follow(wanted.id, followups)
+            self._aside(wanted.id, errand, cancel_state)
             if redeliver:
                 self._redeliver(wanted.id, now)
             return stored
@@ -340,13 +397,15 @@ def _due(row: Operation, now: datetime) -> bool:
 
 
 def _granted(row: Operation, now: datetime) -> bool:
+    if row.state is not OperationState.RUNNING:
+        return False
     budget_left = now < row.budget.deadline and row.spent.status_requests < row.budget.status_requests
     looking = row.last_look and row.look_until is not None and now < row.look_until
     return (row.not_before is None or now >= row.not_before) and (budget_left or looking)
 
 
 def _taken(row: Operation, lease: Lease, granted: bool, floor: datetime) -> Operation:
-    taken = replace(row, fence=row.fence + 1, lease=lease, wake_at=lease.until, wake_until=None)
+    taken = replace(row, fence=row.fence + 1, lease=lease, wake_at=lease.until, wake_until=None, hinted=False)
     if not granted:
         return taken
     return replace(

@@ -7,16 +7,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobtrack.catalog.nodes import Node
-from jobtrack.core.escalation import Reason
+from jobtrack.core.actions import SubmitMeaning
+from jobtrack.core.cancel import CancelState
+from jobtrack.core.escalation import Option, Reason
 from jobtrack.core.observation import DelaySource, Kind
 from jobtrack.core.operation import TERMINAL, OperationState
+from jobtrack.core.submission import LookupKind
+from jobtrack.records import ResultState
 from jobtrack.testing.reading import Reader
 
 _STATES = frozenset(state.value for state in OperationState)
 _REASONS = frozenset(reason.value for reason in Reason)
-_DECISIONS = {"wait"} | {state.value for state in TERMINAL} | _REASONS
+_DECISIONS = {"wait", "follow", "later", "doubt"} | {state.value for state in TERMINAL} | _REASONS
 _OUTCOMES = frozenset({"pending", "unknown"} | {state.value for state in TERMINAL})
-_COUNTERS = ("status_requests", "transport_failures", "rate_limited")
+_SEEN = {"unsent", *Kind, *SubmitMeaning, *LookupKind}
+_COUNTERS = ("status_requests", "transport_failures", "rate_limited", "submissions", "lookups", "result_reads")
+
+
+MOST = 1 << 40
+"""Bytes of a file, at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +168,7 @@ def _fragments(key: str, node: Node, reader: Reader) -> list[Expected]:
 
 _READERS: Mapping[str, _ReadKey] = {
     "decisions": _each(_word(_DECISIONS)),
-    "observations": _each(_word({kind.value for kind in Kind})),
+    "observations": _each(_word({str(word) for word in _SEEN})),
     "delays": _each(_between),
     "sources": _each(_word({source.value for source in DelaySource})),
     "guidance": _each(lambda node, reader: reader.text(node)),
@@ -172,6 +181,15 @@ _READERS: Mapping[str, _ReadKey] = {
     "says": _fragments,
     "kept": _one(lambda node, _: node.plain()),
     "counters": _counters,
+    "job_id": _one(lambda node, reader: reader.text(node)),
+    "posts": _one(lambda node, reader: reader.count(node)),
+    "keys": _one(lambda node, reader: reader.count(node)),
+    "contents": _one(lambda node, reader: reader.count(node)),
+    "options": _one(_words(frozenset(option.value for option in Option))),
+    "retry_allowed": _one(lambda node, reader: reader.flag(node)),
+    "cancel": _one(_word(frozenset({"none"} | {state.value for state in CancelState}))),
+    "result": _one(_word(frozenset({"none"} | {state.value for state in ResultState}))),
+    "files": _one(lambda node, reader: {name: reader.count(item, most=MOST) for name, item in node.pairs()}),
 }
 
 EXPECT_KEYS = tuple(_READERS)

@@ -142,6 +142,12 @@ class Reader:
         self.add(node, "value", f"A whole number from {least} to {most} belongs here.")
         return max(least, 1)
 
+    def flag(self, node: Node) -> bool:
+        if isinstance(node.value, bool):
+            return node.value
+        self.add(node, "value", "Write true or false here.")
+        return False
+
     def number(self, node: Node) -> float:
         if isinstance(node.value, int | float) and not isinstance(node.value, bool):
             return float(node.value)

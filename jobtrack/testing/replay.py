@@ -8,25 +8,28 @@ assert report.differences == ()
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from jobtrack.core.operation import Operation
+from jobtrack.core.escalation import options
+from jobtrack.core.operation import Operation, OperationState
 from jobtrack.core.outcome import verdict
-from jobtrack.core.reply import Answered, NoAnswer, Request
-from jobtrack.core.table import ProviderTable
+from jobtrack.core.recover import may_repeat
 from jobtrack.errors import UsageError
-from jobtrack.flow.poll import poll
-from jobtrack.flow.track import track
+from jobtrack.flow.advance import advance
+from jobtrack.flow.deliver import deliver
+from jobtrack.flow.submit import Submission, submit
+from jobtrack.flow.track import Tracking, track
 from jobtrack.ports import Runtime
-from jobtrack.records import Escalation
+from jobtrack.records import Escalation, JobResult
 from jobtrack.stores.memory import MemoryStore
 from jobtrack.testing.cases import Case, CaseError, Scripted, load_cases
 from jobtrack.testing.clock import VirtualClock
+from jobtrack.testing.doing import Doing, perform
 from jobtrack.testing.expectations import Difference, differences
 from jobtrack.testing.runtime import memory_runtime
+from jobtrack.testing.script import Asked, Over, Script
 
 MAX_LOOKS = 100_000
 
@@ -55,6 +58,8 @@ class Report:
     operation: Operation  # as it was left
     escalations: tuple[Escalation, ...]  # the open ones
     outcome: str  # "pending", "unknown" or a terminal state
+    result: JobResult | None  # None: nobody asked for it
+    asked: tuple[Asked, ...]  # every request that was answered
     unasked: int  # replies that no request asked for
     differences: tuple[Difference, ...]
 
@@ -63,28 +68,98 @@ class Report:
         return not self.differences
 
 
-class _OutOfReplies(Exception):
-    """The script is over: the look that found this out does not count."""
+@dataclass(slots=True, kw_only=True)
+class _Play:
+    """One run of a case."""
+
+    case: Case
+    clock: VirtualClock = field(init=False)
+    store: MemoryStore = field(init=False)
+    script: Script = field(init=False)
+    runtime: Runtime = field(init=False)
+    begins: Tracking | Submission = field(init=False)
+    operation_id: str = ""
+    errand: str = ""  # event of the errand at hand
+    differences: list[Difference] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        case = self.case
+        self.clock = VirtualClock(case.started_at)
+        self.store = MemoryStore(self.clock)
+        self.script = Script(case.replies, kind=self.kind)
+        # The longest delay of all is drawn with the number just below 1.
+        draw = min(case.draw, 1 - 2**-53)
+        self.runtime = memory_runtime(
+            case.table, provider=self.script, clock=self.clock, store=self.store, draw=lambda: draw
+        )
+        needed_by = None if case.needed_by is None else case.started_at + case.needed_by
+        self.begins = replace(case.begins, needed_by=needed_by)
+
+    def begin(self) -> None:
+        """Store the operation; raises UsageError if its table refuses it."""
+        begins = self.begins
+        stored = submit(self.runtime, [begins]) if isinstance(begins, Submission) else track(self.runtime, [begins])
+        self.operation_id = stored[0].id
+
+    def run(self) -> Operation:
+        """Jump from one thing that is due to the next; the operation as it was before a look that had no answer."""
+        todo = list(self.case.doing)
+        for number in range(MAX_LOOKS):
+            (row,) = self.store.get([self.operation_id])
+            look_at, errand_at = self._look_at(row), self._errand_at()
+            step_at = self.clock.start + todo[0].at if todo and todo[0].at is not None else None
+            instants = [instant for instant in (step_at, errand_at, look_at) if instant is not None]
+            if not instants and not todo:
+                return row
+            now = self.clock.advance_to(min(instants, default=self.clock()))
+            try:
+                if todo and (not instants or (step_at is not None and step_at <= now)):
+                    self._do(todo.pop(0), number)
+                elif errand_at is not None and errand_at <= now:
+                    self._run_errands(now)
+                else:
+                    advance(self.runtime, [self.operation_id])
+            except Over:
+                return row
+        message = f"still not at rest after {MAX_LOOKS} looks"
+        raise RuntimeError(message)
+
+    def kind(self) -> str:
+        """What the request at hand is for."""
+        if self.errand:
+            return self.errand
+        (row,) = self.store.get([self.operation_id])
+        return _KINDS.get(row.state, "status")
+
+    def _look_at(self, row: Operation) -> datetime | None:
+        return None if row.wake_at is None else max(row.wake_at, self.clock.start + self.script.next_at)
+
+    def _errand_at(self) -> datetime | None:
+        due = [box.due_at for box in self._boxes()]
+        return max(min(due), self.clock.start + self.script.next_at) if due else None
+
+    def _boxes(self) -> list[Any]:
+        return [box for box in self.store.outbox.values() if box.due_at is not None and not box.delivered]
+
+    def _run_errands(self, now: datetime) -> None:
+        for box in self._boxes():
+            if box.due_at <= now:
+                self.errand = box.delivery.event
+                try:
+                    deliver(self.runtime, [box.delivery.id])
+                finally:
+                    self.errand = ""
+
+    def _do(self, step: Doing, number: int) -> None:
+        submission = self.begins if isinstance(self.begins, Submission) else None
+        came = perform(self.runtime, step, self.operation_id, submission, number)
+        if came != step.expect:
+            what = f"do: {step.action}"
+            self.differences.append(Difference(line=step.line, what=what, expected=step.expect, actual=came))
 
 
-class _Script:
-    """The provider: answers as written, in order."""
-
-    slots = 1
-
-    def __init__(self, replies: Sequence[Scripted]) -> None:
-        self.left = list(replies)
-
-    @property
-    def next_at(self) -> timedelta:
-        """When the next answer is asked for at the earliest, since the start."""
-        return (self.left[0].at if self.left else None) or timedelta(0)
-
-    def send(self, requests: Sequence[tuple[Request, ProviderTable]]) -> Iterator[tuple[Request, Answered | NoAnswer]]:
-        for request, _ in requests:
-            if not self.left:
-                raise _OutOfReplies
-            yield request, self.left.pop(0).reply
+_KINDS = {OperationState.SUBMITTING: "submit", OperationState.UNCONFIRMED: "lookup"}
+"""What a request is for, by the state in which it is sent."""
 
 
 def run_case(case: Case) -> Report:
@@ -93,54 +168,34 @@ def run_case(case: Case) -> Report:
     Raises:
         CaseError: its table refuses the operation (a parameter is missing, the job id cannot be used).
     """
-    clock = VirtualClock(case.started_at)
-    store = MemoryStore(clock)
-    script = _Script(case.replies)
-    # The longest delay of all is drawn with the number just below 1.
-    draw = min(case.draw, 1 - 2**-53)
-    runtime = memory_runtime(case.table, provider=script, clock=clock, store=store, draw=lambda: draw)
-    needed_by = None if case.needed_by is None else case.started_at + case.needed_by
+    play = _Play(case=case)
     try:
-        (operation,) = track(runtime, [replace(case.tracking, needed_by=needed_by)])
+        play.begin()
     except UsageError as error:
         raise CaseError(f"{case.name} cannot start: {error.message}") from error
-    left = _run(runtime, clock, script, operation.id)
-    return _report(case, store, left, unasked=len(script.left))
-
-
-def _run(runtime: Runtime, clock: VirtualClock, script: _Script, operation_id: str) -> Operation:
-    """Jump from wake-up to wake-up; the operation as it was before a look that had no answer."""
-    for _ in range(MAX_LOOKS):
-        (row,) = runtime.store.get([operation_id])
-        if row.wake_at is None:
-            return row
-        clock.advance_to(max(row.wake_at, clock.start + script.next_at))
-        try:
-            poll(runtime, [operation_id])
-        except _OutOfReplies:
-            return row
-    message = f"still not at rest after {MAX_LOOKS} looks"
-    raise RuntimeError(message)
+    return _report(play, play.run())
 
 
 # --- what came of it --------------------------------------------------------------------------------
 
 
-def _report(case: Case, store: MemoryStore, operation: Operation, *, unasked: int) -> Report:
+def _report(play: _Play, operation: Operation) -> Report:
+    case, store = play.case, play.store
     entries = [json.loads(entry.text) for entry in store.audit[operation.id]]
-    steps = tuple(_step(entry, case.started_at) for entry in entries if "decision" in entry)
     escalations = tuple(store.open_escalations(operation.id))
-    outcome = verdict(operation, [each.reason for each in escalations])
     report = Report(
         name=case.name,
-        steps=steps,
+        steps=tuple(_step(entry, case.started_at) for entry in entries if "decision" in entry),
         operation=operation,
         escalations=escalations,
-        outcome=outcome,
-        unasked=unasked,
+        outcome=verdict(operation, [each.reason for each in escalations]),
+        result=store.result(operation.id),
+        asked=tuple(play.script.log),
+        unasked=len(play.script.left),
         differences=(),
     )
-    return replace(report, differences=tuple(differences(case.expect, actual(report))))
+    unmet = differences(case.expect, actual(report, case, play))
+    return replace(report, differences=(*play.script.differences, *play.differences, *unmet))
 
 
 def _step(entry: dict[str, Any], started_at: datetime) -> Step:
@@ -150,17 +205,23 @@ def _step(entry: dict[str, Any], started_at: datetime) -> Step:
     return Step(
         at=datetime.fromisoformat(entry["at"]) - started_at,
         reply=f"HTTP {http}" if http is not None else seen.get("trouble") or "",
-        observation=seen.get("kind", ""),
+        observation=entry.get("meaning") or entry.get("kind") or seen.get("kind", ""),
         label=seen.get("label", ""),
-        decision=decided.get("reason") or decided.get("state") or decided["do"],
-        delay_s=decided.get("delay_s"),
+        decision=decided.get("reason") or (decided.get("end") or decided).get("state") or decided["do"],
+        delay_s=_delay_s(entry, decided),
         source=decided.get("source"),
         guidance=guidance["raw"] if guidance else None,
         detail=decided.get("detail") or seen.get("detail", ""),
     )
 
 
-def actual(report: Report) -> dict[str, Any]:
+def _delay_s(entry: dict[str, Any], decided: dict[str, Any]) -> float | None:
+    if "delay_s" in decided or not decided.get("at"):
+        return decided.get("delay_s")
+    return (datetime.fromisoformat(decided["at"]) - datetime.fromisoformat(entry["at"])).total_seconds()
+
+
+def actual(report: Report, case: Case, play: _Play) -> dict[str, Any]:
     """The values that expectations are held against, by their keys."""
     asked = [step for step in report.steps if step.observation]
     operation = report.operation
@@ -183,8 +244,20 @@ def actual(report: Report) -> dict[str, Any]:
             "status_requests": operation.spent.status_requests,
             "transport_failures": operation.spent.transport_failures,
             "rate_limited": operation.spent.rate_limited,
+            "submissions": operation.spent.submissions,
+            "lookups": operation.spent.lookups,
+            "result_reads": report.result.reads if report.result else 0,
         },
+        "job_id": operation.job_id,
+        "posts": len(play.script.posts()),
+        "keys": play.script.keys(case.table),
+        "contents": play.script.contents(),
+        "options": sorted({o.value for e in report.escalations for o in options(e.reason, operation, case.table)}),
+        "retry_allowed": may_repeat(case.table, operation, play.clock()),
+        "cancel": operation.cancel_state or "none",
+        "result": report.result.state.value if report.result else "none",
+        "files": {file.name: file.size for file in report.result.files if file.complete} if report.result else {},
     }
 
 
-__all__ = ["Case", "Report", "Step", "load_cases", "run_case"]
+__all__ = ["Case", "Report", "Scripted", "Step", "load_cases", "run_case"]

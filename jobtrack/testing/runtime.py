@@ -13,7 +13,9 @@ from jobtrack.flow.sweep import sweep
 from jobtrack.ports import RunHandler, Runtime, Store, Timing, Transport
 from jobtrack.records import Delivery
 from jobtrack.stores.memory import MemoryStore
+from jobtrack.stores.vault import FernetVault
 from jobtrack.testing.clock import VirtualClock
+from jobtrack.testing.files import MemoryFiles
 
 
 class NoScheduler:
@@ -23,6 +25,7 @@ class NoScheduler:
         self.horizon = timedelta(-1)  # no row ever counts as having a message out
         self.asked: list[tuple[str, int, timedelta]] = []
         self.woken: list[str] = []  # operations and deliveries that a wake-up was asked for at once
+        self.conflicts: list[str] = []  # ids that came with other content
 
     def wake(self, operation_id: str, *, fence: int, delay: timedelta) -> bool:
         self.asked.append((operation_id, fence, delay))
@@ -35,6 +38,10 @@ class NoScheduler:
     def deliver(self, delivery_ids: Sequence[str]) -> int:
         self.woken.extend(delivery_ids)
         return 0
+
+    def report_conflict(self, operation_id: str) -> bool:
+        self.conflicts.append(operation_id)
+        return False
 
 
 class Heard:
@@ -103,6 +110,8 @@ def memory_runtime(
         listener=Heard(),
         token=lambda: f"token-{next(tokens)}",
         run_handler=run_handler,
+        vault=FernetVault(["a key for tests"]),
+        files=MemoryFiles(),
         timing=timing or Timing(),
     )
 

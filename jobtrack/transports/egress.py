@@ -75,7 +75,32 @@ _LAST_PORT = 65535
 _DEFAULT_PORT = {"https": 443, "http": 80}
 
 
-def target(text: str, table: ProviderTable, policy: EgressPolicy, origins: tuple[str, ...] = ()) -> httpx.URL:
+def hosts_for(table: ProviderTable, *, origins: tuple[str, ...], credentials: bool) -> tuple[str, ...]:
+    """The origins, as the table writes them, that a request may go to.
+
+    Args:
+        table: Says which hosts there are.
+        origins: Of this request. Only one that names its origins may leave the table's ``hosts``, for a result.
+        credentials: Whether the account's credential goes along: then not to hosts of results and redirects, but to
+            those that the table gives it to.
+    """
+    fetch = table.result
+    if not origins:
+        return table.hosts
+    if credentials:
+        return (*table.hosts, *(fetch.credential_hosts if fetch else ()))
+    further = (*fetch.credential_hosts, *fetch.redirects) if fetch else ()
+    return (*table.hosts, *table.status.result.hosts, *further)
+
+
+def target(
+    text: str,
+    table: ProviderTable,
+    policy: EgressPolicy,
+    origins: tuple[str, ...] = (),
+    *,
+    credentials: bool = True,
+) -> httpx.URL:
     """Read the URL of a request and return the object that is to be sent.
 
     Args:
@@ -83,6 +108,7 @@ def target(text: str, table: ProviderTable, policy: EgressPolicy, origins: tuple
         table: Its ``hosts`` are the only origins a request may go to (R-SEC-1).
         policy: Loopback needs both its and the table's consent.
         origins: Resolved origins that narrow the table's hosts; empty: every host of the table.
+        credentials: Whether the account's credential goes along.
 
     Raises:
         TargetDenied: The URL is not one the table approves, or parsers could read it in different ways.
@@ -97,7 +123,7 @@ def target(text: str, table: ProviderTable, policy: EgressPolicy, origins: tuple
         url = httpx.URL(text)
     except httpx.InvalidURL:
         raise TargetDenied("the URL cannot be read") from None
-    check_url(url, table, policy, origins)
+    check_url(url, table, policy, origins, credentials=credentials)
     return url
 
 
@@ -110,7 +136,14 @@ def _check_path(before_query: str) -> None:
         raise TargetDenied("the path has a control character")
 
 
-def check_url(url: httpx.URL, table: ProviderTable, policy: EgressPolicy, origins: tuple[str, ...] = ()) -> None:
+def check_url(
+    url: httpx.URL,
+    table: ProviderTable,
+    policy: EgressPolicy,
+    origins: tuple[str, ...] = (),
+    *,
+    credentials: bool = True,
+) -> None:
     """Judge a parsed URL by its scheme, host and port; raises TargetDenied."""
     if url.fragment:
         raise TargetDenied("the URL has a fragment, which is never sent")
@@ -118,9 +151,10 @@ def check_url(url: httpx.URL, table: ProviderTable, policy: EgressPolicy, origin
         raise TargetDenied("the URL names no port that exists")
     host = url.raw_host.decode("ascii")
     origin = origin_of(url)
-    if _NUMERIC.fullmatch(host.rpartition(".")[2]) and not _is_listed_address(host, table):
+    hosts = hosts_for(table, origins=origins, credentials=credentials)
+    if _NUMERIC.fullmatch(host.rpartition(".")[2]) and not _is_listed_address(host, hosts):
         raise TargetDenied("the host is a number that the table does not list")
-    if not any(_pattern(entry).fullmatch(origin) for entry in table.hosts):
+    if not any(_pattern(entry).fullmatch(origin) for entry in hosts):
         raise TargetDenied(f"{origin} is not one of the table's hosts")
     if origins and origin not in {_canonical(entry) for entry in origins}:
         raise TargetDenied(f"{origin} is not an origin of this operation")
@@ -145,13 +179,13 @@ def is_loopback_host(host: str) -> bool:
         return False
 
 
-def _is_listed_address(host: str, table: ProviderTable) -> bool:
+def _is_listed_address(host: str, hosts: tuple[str, ...]) -> bool:
     """True for a proper IPv4 address the table lists word for word; no placeholder stands for a number."""
     try:
         ipaddress.IPv4Address(host)
     except ValueError:
         return False
-    return host in {entry.partition("://")[2].rstrip("/").partition(":")[0] for entry in table.hosts}
+    return host in {entry.partition("://")[2].rstrip("/").partition(":")[0] for entry in hosts}
 
 
 def _canonical(origin: str) -> str:

@@ -14,6 +14,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from functools import cached_property
 from types import MappingProxyType, TracebackType
 from typing import Self
@@ -23,12 +25,13 @@ import httpcore
 import httpx
 
 from jobtrack import __version__
-from jobtrack.core.reply import Answered, Flaw, NoAnswer, Request, Sent, Trouble
-from jobtrack.core.table import AuthKind, ProviderTable, RequestLimits
+from jobtrack.core.reply import Answered, NoAnswer, Request, Sent, Trouble
+from jobtrack.core.table import Auth, AuthKind, ProviderTable, RequestLimits
 from jobtrack.errors import ConfigurationError, CredentialError
+from jobtrack.ports import Sink
 from jobtrack.transports import quiet
+from jobtrack.transports.bodies import Receive, SinkFailed, Streamed, head, whole
 from jobtrack.transports.credentials import CredentialResolver, attach
-from jobtrack.transports.decode import Decoder, TooLarge, Undecodable, decoder
 from jobtrack.transports.egress import EgressPolicy, TargetDenied, check_url, origin_of, target
 from jobtrack.transports.network import (
     Exchange,
@@ -36,7 +39,6 @@ from jobtrack.transports.network import (
     Phase,
     PinnedBackend,
     Resolver,
-    TooManyBytes,
     current,
     system_addresses,
 )
@@ -45,6 +47,8 @@ from jobtrack.transports.troubles import no_answer
 
 _KEEP_ALIVE_S = 4.0  # shorter than the usual idle limits of servers (5 s and more), so they rarely hang up first
 _KEEP_ALIVE_CONNECTIONS = 64
+_QUESTIONS = frozenset({"GET", "HEAD"})
+_ACCOUNT_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
 _FRAMING = frozenset(
     {"host", "content-length", "transfer-encoding", "connection", "te", "trailer", "upgrade", "expect"}
 )
@@ -79,6 +83,14 @@ class _Process:
                     network_backend=PinnedBackend(policy=self._policy, loopback=loopback, lookup=self._lookup),
                 )
             return self._pools[loopback]
+
+    def single(self, *, loopback: bool) -> httpcore.ConnectionPool:
+        """A connection for one request; to be closed after it."""
+        return httpcore.ConnectionPool(
+            ssl_context=self.tls,
+            max_keepalive_connections=0,
+            network_backend=PinnedBackend(policy=self._policy, loopback=loopback, lookup=self._lookup),
+        )
 
     def tunnel(self, proxy: Proxy) -> httpcore.HTTPProxy:
         """A tunnel for one request; to be closed after it, so that a changed login leaves no old connection."""
@@ -173,6 +185,26 @@ class HttpxTransport:
         finally:
             _cancel(waiting)
 
+    def download(
+        self, request: Request, table: ProviderTable, sink: Sink, *, total: timedelta, max_bytes: int
+    ) -> Answered | NoAnswer:
+        """Send one request in the calling thread and stream the body of a 200 or 206 into the sink (R-END-4).
+
+        Args:
+            request: Sent with ``Accept: */*`` unless it says otherwise.
+            table: Says where it may go; its limits hold, except:
+            sink: Gets the head before the first byte. Whatever it raises comes out as it is.
+            total: Longest time of the whole, in place of the table's.
+            max_bytes: Most bytes of the content, on the wire and unpacked, in place of the table's.
+
+        Returns:
+            The answer without what was streamed. With a flaw, what the sink got is incomplete, as it is if a
+            ``NoAnswer`` comes after the head.
+        """
+        limits = replace(self._limits or table.limits, total=total)
+        exchange = Exchange(limits, time.monotonic())
+        return self._carry_out(request, table, exchange, Streamed(sink=sink, max_bytes=max_bytes))
+
     def close(self) -> None:
         """Close the connections and threads of this process. Sending again opens new ones."""
         self._here().close()
@@ -195,13 +227,23 @@ class HttpxTransport:
         return self._process
 
     def _send_one(self, request: Request, table: ProviderTable, started: float) -> Answered | NoAnswer:
-        begun = time.monotonic()
         exchange = Exchange(self._limits or table.limits, started)
         if exchange.over:
             return NoAnswer(sent=Sent.NEVER, trouble=Trouble.LATE, detail="no thread was free within the total time")
+        return self._carry_out(request, table, exchange, whole)
+
+    def _carry_out(
+        self, request: Request, table: ProviderTable, exchange: Exchange, receive: Receive
+    ) -> Answered | NoAnswer:
+        begun = time.monotonic()
         token = current.set(exchange)
         try:
-            return self._exchange(request, table, exchange, begun)
+            return replace(
+                self._exchange(request, table, exchange, receive),
+                elapsed_s=time.monotonic() - begun,
+            )
+        except SinkFailed as failed:
+            raise failed.error from None
         except Exception as error:  # noqa: BLE001 - the port promises values; `troubles` gives every error a meaning
             answer = no_answer(error, exchange, where=_where(request), elapsed_s=time.monotonic() - begun)
             if answer is None:
@@ -210,19 +252,28 @@ class HttpxTransport:
         finally:
             current.reset(token)
 
-    def _exchange(self, request: Request, table: ProviderTable, exchange: Exchange, begun: float) -> Answered:
-        prepared = self._prepare(request, table)
-        with self._pool(table) as pool:
-            return self._answer(pool, prepared, exchange, begun)
+    def _exchange(self, request: Request, table: ProviderTable, exchange: Exchange, receive: Receive) -> Answered:
+        streamed = isinstance(receive, Streamed)
+        prepared = self._prepare(request, table, accept="*/*" if streamed else "application/json")
+        with self._pool(request, table) as pool:
+            return _answer(pool, prepared, exchange, receive)
 
     @contextmanager
-    def _pool(self, table: ProviderTable) -> Iterator[httpcore.ConnectionPool]:
-        """Connections for one request of a table: kept ones, or a tunnel through its declared proxy."""
-        if table.id not in self._proxies:
-            yield self._here().pool(loopback=self._policy.loopback_for(table))
-            return
-        with self._here().tunnel(self._proxy(table.id)) as tunnel:
-            yield tunnel
+    def _pool(self, request: Request, table: ProviderTable) -> Iterator[httpcore.ConnectionPool]:
+        """Connections for one request of a table: kept ones, one of its own, or a tunnel through a declared proxy.
+
+        A kept connection may end in the very moment in which it is used. That leaves the outcome of a request
+        unknown for nothing, so what is no mere question gets a connection of its own (R-SUB-2).
+        """
+        loopback = self._policy.loopback_for(table)
+        if table.id in self._proxies:
+            with self._here().tunnel(self._proxy(table.id)) as tunnel:
+                yield tunnel
+        elif request.method.upper() in _QUESTIONS:
+            yield self._here().pool(loopback=loopback)
+        else:
+            with self._here().single(loopback=loopback) as single:
+                yield single
 
     def _proxy(self, table_id: str) -> Proxy:
         declared = self._proxies[table_id]
@@ -234,39 +285,21 @@ class HttpxTransport:
         except ConfigurationError as error:
             raise CredentialError(f"{declared} holds something else: {error.message}") from None
 
-    def _answer(
-        self, pool: httpcore.ConnectionPool, prepared: httpcore.Request, exchange: Exchange, begun: float
-    ) -> Answered:
-        response = pool.handle_request(prepared)
-        try:
-            if exchange.phase is not Phase.READ:
-                # Left over from the answer before, so it answers another request, maybe of another account.
-                raise httpcore.RemoteProtocolError("an answer that came before its request")
-            exchange.permit_body()
-            body, flaw = _body(response, exchange.limits.max_bytes)
-        finally:
-            response.close()  # an answer that was not read to its end takes its connection along
-        return Answered(
-            status=response.status,
-            headers=tuple((_text(name), _text(value)) for name, value in response.headers),
-            body=body,
-            flaw=flaw,
-            elapsed_s=time.monotonic() - begun,
-        )
-
-    def _prepare(self, request: Request, table: ProviderTable) -> httpcore.Request:
+    def _prepare(self, request: Request, table: ProviderTable, *, accept: str) -> httpcore.Request:
         """Judge the target, put the credential on, and build what is sent from the very object that was judged."""
         if request.provider != table.id:
             raise TargetDenied(f"the request belongs to {request.provider!r} and not to table {table.id!r}")
-        url = target(request.url, table, self._policy, request.origins)
+        url = target(request.url, table, self._policy, request.origins, credentials=request.credentials)
         headers = request.headers
-        if table.auth.kind is not AuthKind.NONE:
+        if not request.credentials:
+            headers = _without_account(headers, table.auth)
+        elif table.auth.kind is not AuthKind.NONE:
             secret = self._credentials.resolve(request.provider, request.account)
             url, headers = attach(table.auth, secret, request, url)
-        check_url(url, table, self._policy, request.origins)
+        check_url(url, table, self._policy, request.origins, credentials=request.credentials)
         if table.id in self._proxies:
             check_tunnel(url)
-        whole = httpx.Request(request.method, url, headers=self._headers(request, headers), content=request.body)
+        whole = httpx.Request(request.method, url, headers=_all_headers(request, headers, accept), content=request.body)
         return httpcore.Request(
             whole.method,
             httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
@@ -274,18 +307,19 @@ class HttpxTransport:
             content=request.body or None,
         )
 
-    def _headers(self, request: Request, headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
-        names = {name.lower() for name, _ in headers}
-        if framing := names & _FRAMING:
-            raise TargetDenied(f"the table sets {', '.join(sorted(framing))}, which belongs to the transport")
-        own = (
-            ("User-Agent", f"jobtrack/{__version__}"),
-            ("Accept", "application/json"),
-            ("X-Request-Id", f"{request.operation_id}:{request.fence}"),
-        )
-        added = [header for header in own if header[0].lower() not in names]
-        kept = [header for header in headers if header[0].lower() != "accept-encoding"]
-        return [*kept, *added, ("Accept-Encoding", "identity")]
+
+def _all_headers(request: Request, headers: tuple[tuple[str, str], ...], accept: str) -> list[tuple[str, str]]:
+    names = {name.lower() for name, _ in headers}
+    if framing := names & _FRAMING:
+        raise TargetDenied(f"the table sets {', '.join(sorted(framing))}, which belongs to the transport")
+    own = (
+        ("User-Agent", f"jobtrack/{__version__}"),
+        ("Accept", accept),
+        *((("X-Request-Id", f"{request.operation_id}:{request.fence}"),) if request.credentials else ()),
+    )
+    added = [header for header in own if header[0].lower() not in names]
+    kept = [header for header in headers if header[0].lower() != "accept-encoding"]
+    return [*kept, *added, ("Accept-Encoding", "identity")]
 
 
 def _cancel(waiting: dict[Future[Answered | NoAnswer], Request]) -> None:
@@ -294,39 +328,25 @@ def _cancel(waiting: dict[Future[Answered | NoAnswer], Request]) -> None:
         future.cancel()
 
 
-def _body(response: httpcore.Response, limit: int) -> tuple[bytes, Flaw | None]:
-    """Read the body within the limit. A flawed one is given up, unread bytes and all."""
+def _answer(
+    pool: httpcore.ConnectionPool, prepared: httpcore.Request, exchange: Exchange, receive: Receive
+) -> Answered:
+    response = pool.handle_request(prepared)
     try:
-        if (_declared_length(response) or 0) > limit:
-            return b"", Flaw.OVERSIZED
-        return _read(response, decoder(_values(response, b"content-encoding"), limit)), None
-    except (TooLarge, TooManyBytes):
-        return b"", Flaw.OVERSIZED
-    except Undecodable:
-        return b"", Flaw.UNDECODABLE
+        if exchange.phase is not Phase.READ:
+            # Left over from the answer before, so it answers another request, maybe of another account.
+            raise httpcore.RemoteProtocolError("an answer that came before its request")
+        answer = head(response)
+        body, flaw = receive(response, answer, exchange)
+    finally:
+        response.close()  # an answer that was not read to its end takes its connection along
+    return replace(answer, body=body, flaw=flaw)
 
 
-def _read(response: httpcore.Response, sink: Decoder) -> bytes:
-    for chunk in response.iter_stream():
-        sink.feed(chunk)
-    return sink.finish()
-
-
-def _declared_length(response: httpcore.Response) -> int | None:
-    values = _values(response, b"content-length")
-    return int(values[0]) if values and values[0].isdigit() else None
-
-
-def _values(response: httpcore.Response, name: bytes) -> list[str]:
-    return [_text(value) for key, value in response.headers if key.lower() == name]
-
-
-def _text(raw: bytes) -> str:
-    """Header text: UTF-8 if it is, else byte for byte (RFC 9110 5.5). Never fails."""
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw.decode("latin-1")
+def _without_account(headers: tuple[tuple[str, str], ...], auth: Auth) -> tuple[tuple[str, str], ...]:
+    """The headers that a host may see which knows nothing of the account."""
+    private = {*_ACCOUNT_HEADERS, auth.name.lower()}
+    return tuple(header for header in headers if header[0].lower() not in private)
 
 
 def _where(request: Request) -> str:

@@ -87,9 +87,9 @@ class Exchange:
             raise OutOfTime
         return min(own, left)
 
-    def permit_body(self) -> None:
+    def permit_body(self, max_bytes: int) -> None:
         """The head is complete: from now on the body's bytes may come."""
-        self.wire_left += self.limits.max_bytes
+        self.wire_left += max_bytes
 
 
 current: ContextVar[Exchange | None] = ContextVar("jobtrack_exchange", default=None)
@@ -107,8 +107,8 @@ class Stream(httpcore.NetworkStream):
     """A connected socket whose every call is limited by the running exchange.
 
     It raises the socket's own errors; they are given a meaning in one place (``troubles``). The one exception is a
-    failed write, which httpcore must recognise in order to read an answer the peer sent before it hung up. The
-    pool's own time-outs are not used: they would count each call anew.
+    failed write, which httpcore must recognise in order to read an answer that the peer gave before it had read all.
+    The pool's own time-outs are not used: they would count each call anew.
 
     Args:
         sock: The socket.
@@ -143,8 +143,11 @@ class Stream(httpcore.NetworkStream):
             exchange.touched = exchange.touched or not self._to_proxy
             try:
                 view = view[self._sock.send(view) :]
-            except TimeoutError:
-                raise
+            except TimeoutError as error:
+                if not _is_readable(self._sock):
+                    raise
+                # The peer takes no more and has said something: maybe an answer that needs no more.
+                raise httpcore.WriteError from error
             except OSError as error:
                 raise httpcore.WriteError from error
 

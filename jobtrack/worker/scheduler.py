@@ -23,14 +23,19 @@ from jobtrack.worker.publisher import Message, Publisher
 
 log = logging.getLogger("jobtrack.worker")
 
-POLL = "jobtrack.poll"
+WAKE = "jobtrack.wake"
+POLL = "jobtrack.poll"  # what release 0.1 called it; workers still know it
 DELIVER = "jobtrack.deliver"
+REPORT_CONFLICT = "jobtrack.report_conflict"
 
 IDS_PER_MESSAGE = 20
 """Rows woken by one message: few messages for a burst, yet enough of them to employ several workers."""
 
 NOTHING = timedelta(seconds=-1)
 """The horizon when no delay at all can be announced."""
+
+CONFLICT_KEPT = timedelta(days=1)
+"""How long the report of a conflict may wait for a worker: no sweep would find it again."""
 
 MOST_WAITING = 50
 """The sweeper adds nothing to a queue in which more messages than this wait; it then looks at the rows itself."""
@@ -78,7 +83,7 @@ class CeleryScheduler:
             return False
         countdown_s = self._countdown_s(delay)
         message = Message(
-            task=POLL,
+            task=WAKE,
             id=f"{operation_id}:{fence}:{secrets.token_hex(4)}",
             args=(operation_id,),
             countdown_s=countdown_s,
@@ -92,7 +97,7 @@ class CeleryScheduler:
         if self._refused():
             return 0
         parts = [tuple(ids[start : start + IDS_PER_MESSAGE]) for start in range(0, len(ids), IDS_PER_MESSAGE)]
-        messages = [self._at_once(POLL, part) for part in parts]
+        messages = [self._at_once(WAKE, part) for part in parts]
         published = self._publisher.publish(messages, most_waiting=MOST_WAITING)
         return len(ids) if published else 0
 
@@ -102,8 +107,15 @@ class CeleryScheduler:
             return 0
         return self._publisher.publish([self._at_once(DELIVER, (delivery_id,)) for delivery_id in delivery_ids])
 
-    def _at_once(self, task: str, args: tuple[str, ...]) -> Message:
-        return Message(task=task, id=str(uuid.uuid4()), args=args, expires_s=self._grace.total_seconds())
+    def report_conflict(self, operation_id: str) -> bool:
+        """Have a worker write down that this id came with other content: the caller's transaction may roll back."""
+        if self._refused():
+            return False
+        return self._publisher.publish([self._at_once(REPORT_CONFLICT, (operation_id,), kept=CONFLICT_KEPT)]) == 1
+
+    def _at_once(self, task: str, args: tuple[str, ...], *, kept: timedelta | None = None) -> Message:
+        kept_s = (self._grace if kept is None else kept).total_seconds()
+        return Message(task=task, id=str(uuid.uuid4()), args=args, expires_s=kept_s)
 
     def _countdown_s(self, delay: timedelta) -> float | None:
         seconds = delay.total_seconds()

@@ -7,15 +7,14 @@ ignored, and the row decides. No task is retried by Celery: what failed is still
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from celery import shared_task
 
 from jobtrack.flow import deliver as deliver_flow
-from jobtrack.flow import poll as poll_flow
 from jobtrack.flow import sweep as sweep_flow
 from jobtrack.ports import Runtime
-from jobtrack.worker.scheduler import DELIVER, POLL
+from jobtrack.worker.scheduler import DELIVER, POLL, REPORT_CONFLICT, WAKE
 from jobtrack.worker.wiring import get_runtime
 
 SWEEP = "jobtrack.sweep"
@@ -35,6 +34,13 @@ def opaque_ids(args: Iterable[object]) -> list[str]:
     return list(dict.fromkeys(ids))[:MOST_IDS]
 
 
+def advance(runtime: Runtime, ids: Sequence[str]) -> int:
+    """Take due operations one step further, whatever their state; returns how many were taken up."""
+    from jobtrack.flow.advance import advance as advance_flow
+
+    return advance_flow(runtime, ids)
+
+
 class Drain:
     """Looks at other due rows while a worker is at it, so that a burst needs few messages.
 
@@ -50,7 +56,7 @@ class Drain:
         self._lock = threading.Lock()
 
     def run(self, runtime: Runtime, *, asked: bool) -> int:
-        """Poll due rows; returns how many were taken up."""
+        """Advance due rows; returns how many there were."""
         if not self._lock.acquire(blocking=False):
             return 0
         try:
@@ -67,7 +73,7 @@ class Drain:
         while more and runtime.elapsed() < end:
             due = runtime.store.due(limit=self._batch, grace=runtime.timing.grace)
             if due.operations:
-                poll_flow.poll(runtime, due.operations)
+                advance(runtime, due.operations)
             if due.deliveries:
                 runtime.scheduler.deliver(due.deliveries)
             count, more = count + len(due.operations), due.more
@@ -77,14 +83,20 @@ class Drain:
 drain = Drain()
 
 
-@shared_task(name=POLL, ignore_result=True, acks_late=True, max_retries=0, send_events=False, serializer="json")
-def poll(*args: object, **hints: object) -> None:
-    """Look at the named operations, then at a bounded number of other due ones. No ids: only the latter."""
+@shared_task(name=WAKE, ignore_result=True, acks_late=True, max_retries=0, send_events=False, serializer="json")
+def wake(*args: object, **hints: object) -> None:
+    """Advance the named operations, then a bounded number of other due ones. No ids: only the latter."""
     del hints  # reserved for later releases
     runtime, ids = get_runtime(), opaque_ids(args)
     if ids:
-        poll_flow.poll(runtime, ids)
+        advance(runtime, ids)
     drain.run(runtime, asked=not ids)
+
+
+@shared_task(name=POLL, ignore_result=True, acks_late=True, max_retries=0, send_events=False, serializer="json")
+def poll(*args: object, **hints: object) -> None:
+    """As ``wake``, for messages of release 0.1: they may be in the queue or come from a web process not yet renewed."""
+    wake(*args, **hints)
 
 
 @shared_task(name=DELIVER, ignore_result=True, acks_late=True, max_retries=0, send_events=False, serializer="json")
@@ -94,6 +106,18 @@ def deliver(*args: object, **hints: object) -> None:
     ids = opaque_ids(args)
     if ids:
         deliver_flow.deliver(get_runtime(), ids)
+
+
+@shared_task(
+    name=REPORT_CONFLICT, ignore_result=True, acks_late=True, max_retries=0, send_events=False, serializer="json"
+)
+def report_conflict(*args: object, **hints: object) -> None:
+    """Write down that an operation's id came with other content (R-ID-4). What came is not in the message."""
+    from jobtrack.flow.submit import report_conflict as report
+
+    del hints
+    for operation_id in opaque_ids(args)[:1]:
+        report(get_runtime(), operation_id)
 
 
 @shared_task(name=SWEEP, ignore_result=True, acks_late=True, max_retries=0, send_events=False, serializer="json")

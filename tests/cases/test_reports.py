@@ -198,11 +198,11 @@ def test_b054_copies_of_a_message_before_its_time_cost_nothing_and_at_its_time_o
     with wiring.use_runtime(world.runtime):
         for _ in range(6):
             world.clock.advance(600)
-            eager.tasks["jobtrack.poll"].apply_async(args=("op-1",))
+            eager.tasks["jobtrack.wake"].apply_async(args=("op-1",))
         assert world.provider.log == []
         world.clock.advance_to(world.row.wake_at)
         for _ in range(2):
-            eager.tasks["jobtrack.poll"].apply_async(args=("op-1",))
+            eager.tasks["jobtrack.wake"].apply_async(args=("op-1",))
     assert (len(world.provider.log), world.row.spent.status_requests) == (1, 1)
     assert world.clock() - world.clock.start >= timedelta(hours=6)
 
@@ -217,7 +217,7 @@ def test_b057_tasks_in_process_never_nest_and_the_next_look_is_stored(eager: Cel
         assert world.row.wake_at is not None
         for looks in range(1, 4):
             world.clock.advance(100)
-            eager.tasks["jobtrack.poll"].apply_async(args=("op-1",))
+            eager.tasks["jobtrack.wake"].apply_async(args=("op-1",))
             assert len(world.provider.log) == looks
     assert (world.row.state, world.row.wake_at > world.clock()) == (OperationState.RUNNING, True)
 
@@ -229,7 +229,7 @@ def test_b059_messages_of_two_releases_are_one_look_and_the_operation_goes_on(ea
     world.clock.advance(10)
     with wiring.use_runtime(world.runtime):
         eager.tasks["jobtrack.poll"].apply_async(args=("op-1", 3))
-        eager.tasks["jobtrack.poll"].apply_async(args=("op-1",), kwargs={"reason": "sweep", "release": 99})
+        eager.tasks["jobtrack.wake"].apply_async(args=("op-1",), kwargs={"reason": "sweep", "release": 99})
     assert len(world.provider.log) == 1
     world.run()
     assert world.row.state is OperationState.SUCCEEDED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from typing import Any
 
@@ -28,7 +29,7 @@ states: {pending: [queued, running], success: [done], failure: [failed]}
 
 def table_text(status: str = STATES, *, request: str = "", top: str = "") -> str:
     """A whole table around its ``status`` part. ``request`` and ``hosts`` get a default if they are not given."""
-    head = HEAD if "hosts:" in top else HEAD + 'hosts: ["https://api.example"]\n'
+    head = HEAD if re.search(r"^\s*hosts:", top, re.MULTILINE) else HEAD + 'hosts: ["https://api.example"]\n'
     ask, rest = textwrap.dedent(request).strip() or REQUEST, textwrap.dedent(status).strip()
     if rest.startswith("{"):
         return f"{head}{textwrap.dedent(top)}\nstatus: {{{ask}, {rest[1:]}\n"

@@ -133,7 +133,7 @@ def test_the_same_message_ten_times_is_one_request(rig) -> None:
     worker = rig.ready_worker()
     rig.wait_until_ended(1, within_s=20)
     wait_for(
-        lambda: worker.log.read_text().count("Task jobtrack.poll") >= 2 * 21,
+        lambda: worker.log.read_text().count("Task jobtrack.wake") >= 2 * 21,
         within_s=20,
         what="all messages were used up",
     )
@@ -155,7 +155,7 @@ def test_messages_stay_few_and_their_countdowns_short(tmp_path, valkey) -> None:
         def sample() -> bool:
             depths.append(valkey.waiting(rig.queue))
             etas = [
-                headers["eta"] for headers in valkey.held() if headers["task"] == "jobtrack.poll" and headers["eta"]
+                headers["eta"] for headers in valkey.held() if headers["task"] == "jobtrack.wake" and headers["eta"]
             ]
             countdowns.extend((datetime.fromisoformat(eta) - datetime.now(UTC)).total_seconds() for eta in etas)
             return rig.states() == {"succeeded": 20}

@@ -20,11 +20,12 @@ STOPPED = replace(
     budget=replace(BUDGET, extensions=1),
     spent=Spent(status_requests=50, transport_failures=5, rate_limited=10),
 )
+EXTENDING = replace(TABLE, budget=BudgetSpec(extension=EXTENSION))
 LOOK = timedelta(seconds=60)
 
 
 def granted(option: Option, operation: Operation = STOPPED, *, now: datetime = NOW, blocking: bool = True) -> Operation:
-    return grant(operation, option, blocking=blocking, extension=EXTENSION, look=LOOK, now=now)
+    return grant(operation, option, blocking=blocking, table=EXTENDING, look=LOOK, now=now)
 
 
 def test_an_extension_grants_what_the_table_says_and_counts() -> None:
@@ -47,7 +48,7 @@ def test_an_extension_after_the_deadline_counts_from_now() -> None:
 
 def test_an_extension_without_a_table_that_states_it_is_a_defect_of_the_caller() -> None:
     with pytest.raises(ValueError, match="needs what the table grants"):
-        grant(STOPPED, Option.EXTEND, blocking=True, extension=None, look=LOOK, now=NOW)
+        grant(STOPPED, Option.EXTEND, blocking=True, table=TABLE, look=LOOK, now=NOW)
 
 
 @pytest.mark.parametrize("option", [Option.LOOK_AGAIN, Option.ACCESS_REPAIRED])

@@ -286,9 +286,9 @@ def test_a_table_adds_headers_but_never_a_condition_or_another_id() -> None:
     )
     assert status_request(asking(headers=headers), OPERATION).headers == (
         ("accept", "application/vnd.x+json"),
-        ("X-Request-Id", "op-1:7"),
         ("X-Job", "job-1"),
         ("Cache-Control", "no-cache"),
+        ("X-Request-Id", "op-1:7"),
     )
 
 

@@ -180,17 +180,55 @@ def test_references_that_lead_nowhere(settings, table, monkeypatch):
         "ACCOUNTS": {"x-jobs": {name: {"region": "eu"} for name in ("a", "b")}},
         "CREDENTIALS": {"x-jobs": {"a": "env:X_KEY", "b": "callable:not.run.here"}},
         "PROXIES": {"x-jobs": "env:X_KEY", "acme-export": "http://proxy:3128"},
+        "WEBHOOKS": {"x-jobs": {"a": ["callable:not.run.here", "env:X_KEY"]}},
         "AUDIT_KEY": "file:/nowhere/key",
     }
     assert [message.partition(":")[0] for number, message in found() if number == "W002"] == [
         "CREDENTIALS['x-jobs']['a']",
+        "WEBHOOKS['x-jobs']['a'][1]",
         "PROXIES['x-jobs']",
         "AUDIT_KEY",
     ]
 
 
+def test_a_sealing_key_that_leads_nowhere_is_an_error(settings, monkeypatch):
+    monkeypatch.delenv("X_KEY", raising=False)
+    settings.JOBTRACK = {"SEALING_KEYS": ["setting:SECRET_KEY", "env:X_KEY", "callable:not.run.here"]}
+    assert found() == [("E009", "SEALING_KEYS[1]: env:X_KEY is not set.")]
+
+
+@pytest.mark.parametrize("key", ["django-insecure-" + "k3y!" * 20, "short", "ab" * 40])
+@pytest.mark.parametrize("jobtrack", [{}, {"SEALING_KEYS": ["setting:OTHER", "setting:SECRET_KEY"]}])
+def test_a_secret_key_that_is_easy_to_guess_seals_nothing_in_production(settings, key, jobtrack):
+    settings.SECRET_KEY, settings.OTHER, settings.JOBTRACK = key, "x", jobtrack
+    assert found() == []
+    deployed = django_checks.run_checks(tags=["jobtrack"], include_deployment_checks=True)
+    assert [message.id for message in deployed] == ["jobtrack.W012"]
+
+
+@pytest.mark.parametrize(
+    ("key", "jobtrack"),
+    [("kwq2 0sadf-lk1j4!fds98" * 3, {}), ("short", {"SEALING_KEYS": ["setting:OTHER"]})],
+    ids=["a good key", "not used"],
+)
+def test_a_site_that_seals_well_is_not_warned(settings, key, jobtrack):
+    settings.SECRET_KEY, settings.OTHER, settings.JOBTRACK = key, "x", jobtrack
+    assert django_checks.run_checks(tags=["jobtrack"], include_deployment_checks=True) == []
+
+
+def test_a_result_storage_that_does_not_exist(settings):
+    settings.JOBTRACK = {"RESULT_STORAGE": "results"}
+    assert found() == [("E010", "There is no storage 'results' in STORAGES.")]
+    settings.STORAGES = {**settings.STORAGES, "results": settings.STORAGES["default"]}
+    assert found() == []
+
+
 def test_a_name_of_no_table(settings):
-    for value in ({"ACCOUNTS": {"acme-exprot": {}}}, {"PROXIES": {"acme-exprot": "http://proxy:3128"}}):
+    for value in (
+        {"ACCOUNTS": {"acme-exprot": {}}},
+        {"PROXIES": {"acme-exprot": "http://proxy:3128"}},
+        {"WEBHOOKS": {"acme-exprot": {}}},
+    ):
         settings.JOBTRACK = value
         assert found() == [("W003", "There is no provider table 'acme-exprot'.")]
 
@@ -252,6 +290,7 @@ def test_every_id_is_named_by_the_check_that_gives_it():
         checks.check_accounts,
         checks.check_celery,
         checks.check_database,
+        checks.check_sealing,
     )
     named = [number.strip(".") for check in functions for number in (check.__doc__ or "").replace(",", "").split()]
     assert sorted(named) == sorted(checks.IDS)

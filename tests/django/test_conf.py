@@ -21,6 +21,7 @@ VALUES = [
     ("TABLES", ["/srv/tables", Path("/srv/more.yaml")], ("/srv/tables", "/srv/more.yaml")),
     ("ACCOUNTS", {"acme": {"default": {"region": "eu"}}}, {"acme": {"default": {"region": "eu"}}}),
     ("CREDENTIALS", {"acme": {"default": "env:ACME_KEY"}}, {"acme": {"default": "env:ACME_KEY"}}),
+    ("WEBHOOKS", {"acme": {"default": ["env:A", "env:B"]}}, {"acme": {"default": ("env:A", "env:B")}}),
     ("PROXIES", {"acme": "http://proxy:3128", "b": "env:PROXY"}, {"acme": "http://proxy:3128", "b": "env:PROXY"}),
     ("ALLOW_LOOPBACK", True, True),
     ("ALLOW_PRIVATE", ["10.0.0.0/8", "fd00::/8"], ("10.0.0.0/8", "fd00::/8")),
@@ -32,6 +33,9 @@ VALUES = [
     ("TIMING", {"margin_s": 3, "delivery_attempts": 2}, Timing(margin=3 * SECOND, delivery_attempts=2)),
     ("LIMITS", {"total_s": 7.5, "max_bytes": 100}, RequestLimits(total=7.5 * SECOND, max_bytes=100)),
     ("AUDIT_KEY", "file:/run/secrets/audit", "file:/run/secrets/audit"),
+    ("SEALING_KEYS", ["env:NEW", "setting:OLD"], ("env:NEW", "setting:OLD")),
+    ("RESULT_STORAGE", "results", "results"),
+    ("RESULT_SPOOL", Path("/var/spool/jobs"), "/var/spool/jobs"),
     ("ADMIN", False, False),
 ]
 
@@ -94,6 +98,18 @@ def test_an_empty_part_changes_nothing(value):
         ({"TIMING": {"margin": 3}}, "JOBTRACK['TIMING']['margin']", "Did you mean 'margin_s'?"),
         ({"TIMING": {"delivery_attempts": 0}}, "JOBTRACK['TIMING']['delivery_attempts']", "at least 1"),
         ({"LIMITS": {"total_s": -1}}, "JOBTRACK['LIMITS']['total_s']", "above 0"),
+        ({"WEBHOOKS": {"acme": {"default": "env:A"}}}, "JOBTRACK['WEBHOOKS']['acme']['default']", "list of references"),
+        ({"WEBHOOKS": {"acme": {"default": []}}}, "JOBTRACK['WEBHOOKS']['acme']['default']", "list of references"),
+        (
+            {"WEBHOOKS": {"acme": {"default": ["x"]}}},
+            "JOBTRACK['WEBHOOKS']['acme']['default']",
+            "reference to a secret",
+        ),
+        ({"SEALING_KEYS": []}, "JOBTRACK['SEALING_KEYS']", "list of references"),
+        ({"SEALING_KEYS": "env:A"}, "JOBTRACK['SEALING_KEYS']", "list of references"),
+        ({"SEALING_KEYS": ["env:A", "key"]}, "JOBTRACK['SEALING_KEYS']", "reference to a secret"),
+        ({"RESULT_STORAGE": ""}, "JOBTRACK['RESULT_STORAGE']", "text that is not empty"),
+        ({"RESULT_SPOOL": "spool"}, "JOBTRACK['RESULT_SPOOL']", "absolute path"),
         ({"AUDIT_KEY": "x"}, "JOBTRACK['AUDIT_KEY']", "reference to a secret"),
     ],
 )
@@ -120,7 +136,20 @@ def test_all_mistakes_are_found_in_one_run():
 @pytest.mark.parametrize("written", ["sk-live-CANARY", "ENV:CANARY", "env:", 17, None, "vault:CANARY"])
 def test_what_may_be_a_secret_is_never_repeated(settings, written):
     """INV-33: somebody will paste the key itself."""
-    settings.JOBTRACK = {"CREDENTIALS": {"acme": {"default": written}}}
+    for jobtrack in (
+        {"CREDENTIALS": {"acme": {"default": written}}},
+        {"WEBHOOKS": {"acme": {"default": [written]}}},
+        {"SEALING_KEYS": [written]},
+    ):
+        settings.JOBTRACK = jobtrack
+        with pytest.raises(ConfigurationError) as caught:
+            conf.settings()
+        assert "CANARY" not in repr(caught.value) + str(caught.value.context)
+
+
+def test_a_credential_in_the_wrong_place_is_not_repeated(settings):
+    """INV-33."""
+    settings.JOBTRACK = {"SEALING_KEYS": "CANARY"}
     with pytest.raises(ConfigurationError) as caught:
         conf.settings()
     assert "CANARY" not in repr(caught.value) + str(caught.value.context)

@@ -6,8 +6,10 @@ from datetime import timedelta
 
 import pytest
 
+from jobtrack.core.sealed import Sealed
 from jobtrack.core.table import RequestLimits
-from jobtrack.errors import ConfigurationError, CredentialError
+from jobtrack.errors import ConfigurationError, CredentialError, VaultError
+from jobtrack.stores.vault import FernetVault
 from jobtrack.transports import HttpxTransport
 from jobtrack.worker import sweeper, wiring
 from jobtrack.worker.scheduler import CeleryScheduler
@@ -61,6 +63,43 @@ def test_unusable_settings_stop_a_worker(settings):
 def test_a_worker_is_told_its_options(settings):
     settings.JOBTRACK = {"QUEUE": "polls", "SWEEP": False, "SWEEP_INTERVAL_S": 2}
     assert apps._worker_options() == sweeper.WorkerOptions(queue="polls", sweep=False, interval_s=2.0)
+
+
+SEALED = Sealed(handle="CANARY")
+
+
+def test_operations_are_sealed_with_the_secret_key_unless_keys_are_named(settings):
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "first", []
+    text = wiring.get_runtime().vault.seal("op-1", SEALED)
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = "second", ["first"]
+    assert wiring.get_runtime().vault.open("op-1", text) == SEALED
+    settings.SECRET_KEY_FALLBACKS = []
+    with pytest.raises(VaultError):
+        wiring.get_runtime().vault.open("op-1", text)
+
+
+def test_named_keys_seal_in_their_order_and_are_read_when_used(settings, monkeypatch):
+    """A rotated key counts at once, without a restart; a missing one stops nothing before it is needed."""
+    settings.JOBTRACK = {"SEALING_KEYS": ["env:NEW_KEY", "setting:OLD_KEY"]}
+    vault = wiring.get_runtime().vault
+    settings.OLD_KEY = "old"
+    with pytest.raises(CredentialError):
+        vault.seal("op-1", SEALED)
+    monkeypatch.setenv("NEW_KEY", "new")
+    text = vault.seal("op-1", SEALED)
+    assert FernetVault(["new"]).open("op-1", text) == SEALED
+    assert vault.open("op-1", FernetVault(["old"]).seal("op-1", SEALED)) == SEALED
+
+
+def test_the_secrets_of_notices_are_found_by_account(settings):
+    settings.A, settings.B = "CANARY-a", "CANARY-b"
+    settings.JOBTRACK = {"WEBHOOKS": {"acme": {"default": ["setting:A", "setting:B"], "eu": ["setting:C"]}}}
+    found = runtime.webhook_secrets("acme", "default")
+    assert [secret.reveal() for secret in found] == ["CANARY-a", "CANARY-b"]
+    assert "CANARY" not in repr(found)
+    assert runtime.webhook_secrets("acme", "us") == runtime.webhook_secrets("other", "default") == ()
+    with pytest.raises(CredentialError):
+        runtime.webhook_secrets("acme", "eu")
 
 
 def test_secrets_are_found_by_reference(settings):

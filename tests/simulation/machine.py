@@ -74,6 +74,7 @@ class Task:
     process: Process
     name: str
     fiber: greenlet
+    broken: bool = False  # it was killed, or ended by a database error: what it had in hand may be lost
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,9 +124,10 @@ class Machine:
             try:
                 work()
             except Outage:
+                task.broken = True
                 self.count("a task ended by a database error")
             except Killed:
-                killed = True
+                task.broken = killed = True
             self.tasks.discard(task)
             process.busy = False
             ended(killed)

@@ -9,31 +9,37 @@ from datetime import datetime
 from typing import Any
 
 from jobtrack.core.audit import verify
-from jobtrack.core.escalation import Reason
+from jobtrack.core.escalation import Reason, Resolution
 from jobtrack.core.gate import GateState
 from jobtrack.core.operation import Operation, OperationState
 from jobtrack.records import Claim, Commit, Committed, Delivery
 from jobtrack.stores.memory import MemoryStore
+from tests.simulation.doubts import Doubts
 from tests.simulation.machine import SECOND, START, Machine, Process, us
 from tests.simulation.plan import Plan
-from tests.simulation.provider import FIRST, MIN_INTERVAL_US, TOLERATED_US, TOTAL_US, WORDS, Arrival, Exchange
+from tests.simulation.provider import Arrival, Exchange
+from tests.simulation.submissions import Ledger
+from tests.simulation.tables import FIRST, MIN_INTERVAL_US, TOLERATED_US, TOTAL_US, WORDS
 
 _S = OperationState
 
 MOVES = {
+    _S.READY: frozenset({_S.READY, _S.SUBMITTING, _S.ESCALATED, _S.ABANDONED}),
+    _S.SUBMITTING: frozenset({_S.SUBMITTING, _S.READY, _S.UNCONFIRMED, _S.RUNNING, _S.FAILED, _S.ESCALATED}),
+    _S.UNCONFIRMED: frozenset({_S.UNCONFIRMED, _S.SUBMITTING, _S.RUNNING, _S.ESCALATED}),
     _S.RUNNING: frozenset({_S.RUNNING, _S.SUCCEEDED, _S.FAILED, _S.CANCELLED, _S.EXPIRED, _S.ESCALATED, _S.ABANDONED}),
-    _S.ESCALATED: frozenset({_S.ESCALATED, _S.RUNNING, _S.ABANDONED}),
+    _S.ESCALATED: frozenset({_S.ESCALATED, _S.READY, _S.SUBMITTING, _S.UNCONFIRMED, _S.RUNNING, _S.ABANDONED}),
 }
-"""Moves of a tracked operation, written down a second time; ended ones have none."""
+"""Moves, written down a second time; ended operations have none. No answer to a submission is an end of the job here."""
 
 ENDS = {"succeeded": _S.SUCCEEDED, "failed": _S.FAILED, "canceled": _S.CANCELLED, "expired": _S.EXPIRED}
 GOES_ON = frozenset({_S.RUNNING, _S.ESCALATED})
+ACTIVE = frozenset({_S.READY, _S.SUBMITTING, _S.UNCONFIRMED, _S.RUNNING})
 
 SLACK_US = 12 * SECOND
 """After its last instant: lease, grace and sweep period twice over, and a look (INV-06)."""
 
-_COUNTERS = ("status_requests", "transport_failures", "rate_limited", "extensions")
-_LIMITS = ("status_requests", "transport_failures", "rate_limited", "extensions", "deadline")
+_COUNTERS = ("status_requests", "transport_failures", "rate_limited", "extensions", "submissions", "lookups")
 
 
 class Violation(BaseException):
@@ -56,6 +62,8 @@ class Oracle(Arrival):
     machine: Machine
     plan: Plan
     store: MemoryStore
+    ledger: Ledger
+    doubts: Doubts = field(init=False)
     exchanges: dict[tuple[str, int], Exchange] = field(default_factory=dict)
     truths: dict[str, Truth] = field(default_factory=dict)
     granted: dict[tuple[str, int], int] = field(default_factory=dict)  # when, by the clock of the world
@@ -63,6 +71,9 @@ class Oracle(Arrival):
     returned: Counter[str] = field(default_factory=Counter)  # handlers that came to their end
     gates_read: dict[str, dict[tuple[str, str], GateState]] = field(default_factory=dict)
     _known: dict[str, Operation] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.doubts = Doubts(machine=self.machine, store=self.store, ledger=self.ledger, demand=self.demand)
 
     def demand(self, holds: bool, invariant: str, said: str) -> None:
         if not holds:
@@ -86,12 +97,12 @@ class Oracle(Arrival):
                     self._claimed(process, old, row)
             self._known[op] = row
         if method == "claim":
-            self._granted(result, debit=named.get("debit", True))
+            self._granted(result)
         elif method == "commit":
             for commit, committed in zip(args[0], result, strict=True):
                 self._committed(commit, committed)
         elif method == "resolve":
-            self._resolved(args[0].escalation_id, args[1])
+            self._resolved(args[0], args[1])
         elif method == "move_gate" and result:
             self.machine.count(f"gate: {args[3].reason.value or 'open'}{' probe' if args[3].probe else ''}")
         elif method == "fail_delivery" and named["question"] is not None:
@@ -109,22 +120,26 @@ class Oracle(Arrival):
         told = method in ("commit", "resolve") or new.state is old.state
         self.demand(told and (method != "commit" or new.audit_seq > old.audit_seq), "INV-09", f"{method} left no entry")
         self._scheduled(new)
+        self.doubts.changed(old, new)
         for name in _COUNTERS:
             less = getattr(new.spent, name) < getattr(old.spent, name)
             over = getattr(new.spent, name) > getattr(new.budget, name)
             self.demand(not less, "INV-02", f"{op}: {name} fell")
             self.demand(not over, "INV-01", f"{op}: {name} is over its limit")
-        for name in _LIMITS:
+        for name in (*_COUNTERS, "deadline"):
             was, limit = getattr(old.budget, name), getattr(new.budget, name)
-            fine = limit == was or (limit > was and method == "resolve")
+            accepted = name == "deadline" and not old.job_id and bool(new.job_id)  # it counts from the acceptance
+            fine = limit == was or accepted or (limit > was and method == "resolve")
             self.demand(fine, "INV-02", f"{op}: the limit {name} was moved by {method}")
         moved = new.fence != old.fence
         self.demand(moved == (method == "claim"), "INV-13", f"{op}: fence {old.fence} -> {new.fence} by {method}")
 
     def _scheduled(self, row: Operation) -> None:
-        """A running row is woken by its last instant, or when its lease ends; all others rest."""
-        if row.state is not _S.RUNNING:
-            self.demand(row.wake_at is None and row.lease is None, "INV-06", f"{row.id} is {row.state} but scheduled")
+        """An active row is woken by its last instant, or when its lease ends; all others rest."""
+        if row.state not in ACTIVE:
+            read = bool(row.evidence) and row.state is _S.ESCALATED  # a late acceptance is going to be read
+            rests = read or (row.wake_at is None and row.lease is None)
+            self.demand(rests, "INV-06", f"{row.id} is {row.state} but scheduled")
             return
         until = max(_last(row), self.machine.clock(), row.lease.until if row.lease else _last(row))
         in_time = row.wake_at is not None and row.wake_at <= until
@@ -149,15 +164,15 @@ class Oracle(Arrival):
         held = gate is not None and gate.reason == "guidance" and gate.held_until is not None and now < gate.held_until
         self.demand(not held, "INV-44", f"{op} was granted a request at a gate that it knew to be closed")
 
-    def _granted(self, claims: Sequence[Claim], *, debit: bool) -> None:
+    def _granted(self, claims: Sequence[Claim]) -> None:
         for claim in claims:
             spent, budget = claim.operation.spent, claim.operation.budget
-            if claim.granted:
+            if claim.granted or claim.operation.state is not _S.RUNNING:
                 self.granted[claim.operation.id, claim.operation.fence] = self.machine.clock.us
-                if spent.status_requests == budget.status_requests:
-                    self.machine.count("the last request of a budget was granted")
-            elif not debit:
+            else:
                 self.machine.count("claimed only to be told")
+            if claim.granted and spent.status_requests == budget.status_requests:
+                self.machine.count("the last request of a budget was granted")
 
     def _committed(self, commit: Commit, committed: Committed) -> None:
         wanted = commit.operation
@@ -170,6 +185,11 @@ class Oracle(Arrival):
         if wanted.not_before is not None and wanted.not_before > wanted.last_instant:
             self.machine.count("the floor lies past the deadline")
         exchange = self.exchanges.get((wanted.id, wanted.fence))
+        if exchange is not None and exchange.kind != "status":
+            self._answered(exchange)
+            return
+        if wanted.state in ACTIVE and wanted.state is not _S.RUNNING:
+            return
         if exchange is None or exchange.received_us is None:
             self.demand(wanted.state in GOES_ON, "INV-11", f"{wanted.id} became {wanted.state} without an answer")
             if commit.entry["event"] == "poll":
@@ -183,6 +203,13 @@ class Oracle(Arrival):
         if exchange.wait_us is not None:
             truth.floor_us = max(truth.floor_us, exchange.received_us + exchange.wait_us)
 
+    def _answered(self, exchange: Exchange) -> None:
+        """What a submission or a look-up was answered is written; `doubts` judges what."""
+        exchange.committed = exchange.received_us is not None
+        if exchange.wait_us is not None and exchange.received_us is not None:
+            truth = self.truth(exchange.op)
+            truth.floor_us = max(truth.floor_us, exchange.received_us + exchange.wait_us)
+
     def _asked(self, operation: Operation, reason: Reason) -> None:
         self.machine.count(f"asked: {reason.value}")
         if reason is Reason.DEADLINE_EXCEEDED:
@@ -190,9 +217,11 @@ class Oracle(Arrival):
             early_us = us(operation.budget.deadline - self.machine.clock())
             self.demand(early_us <= TOLERATED_US, "INV-06", f"{operation.id} was told over {early_us} us early")
 
-    def _resolved(self, escalation_id: str, wanted: Operation) -> None:
-        self.demand(escalation_id not in self.decided, "INV-28", f"escalation {escalation_id} was decided twice")
-        self.decided.add(escalation_id)
+    def _resolved(self, resolution: Resolution, wanted: Operation) -> None:
+        key = resolution.escalation_id
+        self.demand(key not in self.decided, "INV-28", f"escalation {key} was decided twice")
+        self.decided.add(key)
+        self.doubts.resolved(wanted.id, resolution.option, resolution.job_id)
         if wanted.state is _S.RUNNING:
             self.truth(wanted.id).stopped = False
 
@@ -202,20 +231,25 @@ class Oracle(Arrival):
     # --- the provider's log -------------------------------------------------------------------------
 
     def departs(self, exchange: Exchange) -> None:
-        self.demand(exchange.key not in self.exchanges, "INV-03", f"{exchange.key} was sent twice")
+        before = self.exchanges.get(exchange.key)
+        paged = before is not None and before.kind == exchange.kind == "lookup" and before.received_us is not None
+        self.demand(before is None or paged, "INV-03", f"{exchange.key} was sent twice")
         self.demand(exchange.key in self.granted, "INV-03", f"{exchange.key} was sent without a claim")
         self.exchanges[exchange.key] = exchange
         old_us = exchange.checked_us - self.granted[exchange.key]
         self.demand(old_us <= TOLERATED_US, "INV-14", f"{exchange.key} was sent although its claim was {old_us} us old")
+        if exchange.kind != "status":
+            self.doubts.departs(exchange)
         if exchange.late:
             self.machine.count("sent late after a stop")
 
     def arrives(self, exchange: Exchange) -> None:
         op, now_us = exchange.op, self.machine.clock.us
         row, truth = self.store.rows[op], self.truth(op)
-        truth.sent += 1
-        enough = truth.sent <= row.spent.status_requests <= row.budget.status_requests
-        self.demand(enough, "INV-01", f"{op}: {truth.sent} sent, {row.spent.status_requests} debited")
+        if exchange.kind == "status":
+            truth.sent += 1
+            enough = truth.sent <= row.spent.status_requests <= row.budget.status_requests
+            self.demand(enough, "INV-01", f"{op}: {truth.sent} sent, {row.spent.status_requests} debited")
         last, truth.last = truth.last, exchange
         if exchange.late or (last is not None and last.late):
             return  # a stop between the last check and the sending: nobody can do better (INV-14)
@@ -226,7 +260,8 @@ class Oracle(Arrival):
             self.demand(now_us >= last.done_us, "INV-14", f"{op}: two requests at the same time")
             gap_us = now_us - last.arrived_us
             self._uncommitted(last, now_us)
-            self.demand(gap_us >= MIN_INTERVAL_US, "INV-05", f"{op}: two requests within {gap_us} us")
+            apart = gap_us >= MIN_INTERVAL_US or "status" not in (exchange.kind, last.kind)
+            self.demand(apart, "INV-05", f"{op}: two requests within {gap_us} us")
 
     def _uncommitted(self, last: Exchange, now_us: int) -> None:
         """Guidance is only lost with the process that had it in hand, or with its commit.
@@ -255,10 +290,12 @@ class Oracle(Arrival):
         quiet_us = self.machine.disturbed_us
         self._questions()
         for row in self.store.rows.values():
-            if row.state is _S.RUNNING:
+            if row.state in ACTIVE:
                 last_us = max(us(_last(row) - START), quiet_us)
                 behind = self.machine.clock.us - last_us - SLACK_US
-                self.demand(behind <= 0, "INV-06", f"{row.id} is still running {behind / SECOND} s after its last word")
+                self.demand(
+                    behind <= 0, "INV-06", f"{row.id} is still {row.state} {behind / SECOND} s after its last word"
+                )
 
     def _questions(self) -> None:
         """INV-28: an escalated operation has one open blocking question, any other none; no advisory one twice."""
@@ -271,11 +308,12 @@ class Oracle(Arrival):
 
     def at_end(self) -> None:
         self._questions()
+        self.doubts.at_end()
         report = verify(self.store.export())
         self.demand(report.good, "INV-36", f"the audit does not verify: {report}")
         for job in self.plan.jobs:
             row = self.store.rows[job.op]
-            self.demand(row.state is not _S.RUNNING, "INV-06", f"{job.op} never came to an end")
+            self.demand(row.state not in ACTIVE, "INV-06", f"{job.op} never came to an end")
             self.demand(row.lease is None, "INV-13", f"{job.op} is at rest under a lease")
             self._followed(row)
             self._succeeded(row)
@@ -299,7 +337,8 @@ class Oracle(Arrival):
         """INV-10: with an honest provider and roomy limits nobody is asked and the job's success is seen."""
         job = next(job for job in self.plan.jobs if job.op == row.id)
         roomy = job.status_requests == 200 and job.deadline_us == 200 * SECOND and job.end == "succeeded"
-        if roomy and self.plan.honest:
+        # A submission whose sender dies may be nobody's to prove.
+        if roomy and self.plan.honest and not job.refused and (not job.way or self.plan.steady):
             asked = [e.reason.value for e in self.store.escalations.values() if e.operation_id == row.id]
             false = [reason for reason in asked if reason != Reason.DELIVERY_FAILED.value]
             self.demand(row.state is _S.SUCCEEDED and not false, "INV-10", f"{row.id} is {row.state}, asked: {false}")
@@ -307,8 +346,10 @@ class Oracle(Arrival):
 
 
 def _last(row: Operation) -> datetime:
-    """The deadline, or the end of a person's look, which may still be under way."""
-    return max(row.budget.deadline, row.look_until or row.budget.deadline)
+    """What limits this state, or the end of a person's grant, which may still be under way."""
+    limits = {_S.READY: row.submit_by, _S.UNCONFIRMED: row.recover_until, _S.SUBMITTING: row.last_sent_at}
+    limit = limits.get(row.state) or row.budget.deadline
+    return max(limit, row.look_until or limit)
 
 
 def _events(row: Operation) -> set[str]:

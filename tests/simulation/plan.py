@@ -27,7 +27,22 @@ PROVIDER = (
     "not_found",
     "denied",
 )
-OTHER = ("staff", "hasty_staff", "deploy", "table_missing", "handler")
+SUBMIT = (
+    "submit_lost",  # the job is made, the connection ends
+    "submit_timeout",  # the job is made, the answer comes too late
+    "submit_500",  # the job is made, the answer says something else
+    "submit_late",  # the connection ends, the job is made after that
+    "submit_no_id",
+    "submit_cut",  # the job is made, the acceptance cannot be read
+    "submit_gone",  # the connection ends, no job is made
+    "submit_503",
+    "submit_refused",
+    "submit_busy",
+    "submit_denied",
+)
+LOOKUP = ("lookup_pages", "lookup_endless", "lookup_503", "lookup_lost", "lookup_html")
+WAYS = ("proof", "lookup", "key", "both", "none")
+OTHER = ("staff", "hasty_staff", "deploy", "table_missing", "handler", "two_submitters")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +62,17 @@ class Job:
     rate_limited: int = 100
     followups: bool = True
     escalate_ends: bool = True
+    way: str = ""  # how a submission can be proved: one of WAYS; "": it was submitted elsewhere
+    refused: bool = False  # the provider will not have it
 
     @property
     def id(self) -> str:
+        """The provider's id; each job that a submission makes has one with a number behind it."""
         return f"job-{self.op}"
+
+    @property
+    def table(self) -> str:
+        return f"acme-{self.way}" if self.way else "acme"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +96,12 @@ class Plan:
     @property
     def honest(self) -> bool:
         """The provider tells the truth and every process can read it."""
-        return not any(name in self.rates for name in (*PROVIDER, "table_missing", "deploy"))
+        return not any(name in self.rates for name in (*PROVIDER, *SUBMIT, *LOOKUP, "table_missing", "deploy"))
+
+    @property
+    def steady(self) -> bool:
+        """No process dies or stands still, and the database answers."""
+        return not any(name in self.rates for name in PROCESS)
 
 
 def draw_plan(seed: int) -> Plan:
@@ -104,6 +131,9 @@ def _rates(chance: random.Random, kind: str) -> dict[str, float]:
     if chance.random() < 0.75:
         # A denial has two chances: it is one question for a whole account, and much hangs on it.
         rates |= {name: chance.uniform(0.05, 0.25) for name in _some(chance, (*PROVIDER, "denied"), 0.4)}
+    if chance.random() < 0.75:
+        rates |= {name: chance.uniform(0.05, 0.3) for name in _some(chance, SUBMIT, 0.4)}
+        rates |= {name: chance.uniform(0.1, 0.6) for name in _some(chance, LOOKUP, 0.4)}
     return rates | {name: chance.uniform(0.2, 0.9) for name in _some(chance, OTHER, 0.6)}
 
 
@@ -122,6 +152,8 @@ def _job(chance: random.Random, op: str, *, twin: bool) -> Job:
         followups=chance.random() < 0.8,
         escalate_ends=chance.random() < 0.8,
     )
+    if chance.random() < 0.5:
+        job = replace(job, way=chance.choice(WAYS), refused=not twin and chance.random() < 0.08)
     if twin or (job.end == "succeeded" and chance.random() < 0.4):
         # Roomy limits: only the job itself decides how this ends.
         return replace(job, deadline_us=(45 if job.end is None else 200) * SECOND)

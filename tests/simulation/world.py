@@ -11,22 +11,28 @@ from functools import partial
 from typing import Any
 
 from jobtrack.core.escalation import Option, Question, Reason, Resolution, options
-from jobtrack.core.operation import Operation, OperationState
+from jobtrack.core.operation import Operation
+from jobtrack.core.sealed import Sealed
 from jobtrack.core.table import ProviderTable
-from jobtrack.errors import AlreadyDecided, OptionNotAllowed, StaleEvidence
+from jobtrack.errors import AlreadyDecided, IdempotencyConflict, OptionNotAllowed, StaleEvidence, VaultError
+from jobtrack.flow import advance as advance_flow
 from jobtrack.flow import deliver as deliver_flow
-from jobtrack.flow import poll as poll_flow
 from jobtrack.flow import resolve as resolve_flow
+from jobtrack.flow import submit as submit_flow
 from jobtrack.flow import sweep as sweep_flow
 from jobtrack.flow import track as track_flow
 from jobtrack.ports import Runtime, Timing
 from jobtrack.records import Delivery
 from jobtrack.stores.memory import MemoryStore
+from jobtrack.testing.files import MemoryFiles
 from tests.simulation.broker import Broker, SimScheduler
 from tests.simulation.machine import MS, SECOND, START, Machine, Outage, Process
-from tests.simulation.oracle import Oracle
+from tests.simulation.oracle import ACTIVE, Oracle
 from tests.simulation.plan import Job, Plan
-from tests.simulation.provider import FIRST, SECOND_EDITION, Provider, SimTransport, Told
+from tests.simulation.provider import Provider, SimTransport
+from tests.simulation.submissions import Desk, Ledger
+from tests.simulation.tables import FIRST_EDITION, SECOND_EDITION
+from tests.simulation.told import Told
 
 S = timedelta(seconds=1)
 TIMING = Timing(
@@ -81,10 +87,25 @@ class SimStore:
 class Tables:
     """``ports.Tables`` of one process; a deploy reaches each process at a time of its own."""
 
-    table: ProviderTable | None = FIRST
+    edition: dict[str, ProviderTable] = field(default_factory=lambda: FIRST_EDITION)
 
     def get(self, table_id: str) -> ProviderTable | None:
-        return self.table if self.table is not None and self.table.id == table_id else None
+        return self.edition.get(table_id)
+
+
+class PlainVault:
+    """Keeps what is sealed readable, so that a seed decides every byte; still bound to its operation."""
+
+    def seal(self, operation_id: str, content: Sealed) -> str:
+        return f"{operation_id} {content.text()}" if content else ""
+
+    def open(self, operation_id: str, sealed: str) -> Sealed:
+        if not sealed:
+            return Sealed()
+        owner, _, text = sealed.partition(" ")
+        if owner != operation_id:
+            raise VaultError("it belongs to another operation")
+        return Sealed.of(text)
 
 
 class _Deaf:
@@ -104,6 +125,7 @@ class World:
     plan: Plan
     machine: Machine = field(init=False)
     store: MemoryStore = field(init=False)
+    ledger: Ledger = field(init=False)
     oracle: Oracle = field(init=False)
     broker: Broker = field(init=False)
     provider: Provider = field(init=False)
@@ -117,10 +139,12 @@ class World:
         plan = self.plan
         self.machine = Machine(chance=random.Random(f"jobtrack run {plan.seed}"), restart=self._restart)
         self.store = MemoryStore(self.machine.clock)
-        self.oracle = Oracle(machine=self.machine, plan=plan, store=self.store)
+        self.ledger = Ledger(machine=self.machine, jobs={job.op: job for job in plan.jobs})
+        self.oracle = Oracle(machine=self.machine, plan=plan, store=self.store, ledger=self.ledger)
         self.broker = Broker(machine=self.machine, plan=plan, arrived=self._dispatch)
-        told = Told(self.machine, plan, {job.op: job for job in plan.jobs})
-        self.provider = Provider(machine=self.machine, told=told)
+        desk, told = Desk(self.machine, plan, self.ledger), Told(self.machine, plan, self.ledger.find)
+        answers = {"status": told.fill, "submit": desk.submit, "lookup": desk.look_up}
+        self.provider = Provider(machine=self.machine, answers=answers)
         self.workers = [self._process(f"worker-{n}", kill=plan.rate("kill")) for n in range(plan.workers)]
         self.sweepers = [self._process(f"sweeper-{n}", kill=plan.rate("sweeper_kill")) for n in range(2)]
 
@@ -150,6 +174,8 @@ class World:
             listener=_Deaf(),
             token=self._token,
             run_handler=self._handle,
+            vault=PlainVault(),
+            files=MemoryFiles(),
             timing=TIMING,
         )
 
@@ -185,7 +211,7 @@ class World:
     def _give(self, process: Process) -> None:
         message = self.broker.take()
         what, ids = message
-        flow = poll_flow.poll if what == "poll" else deliver_flow.deliver
+        flow = advance_flow.advance if what == "poll" else deliver_flow.deliver
 
         def ended(killed: bool) -> None:
             if killed:
@@ -223,7 +249,7 @@ class World:
         people = 2 if machine.happens(self.plan.rate("hasty_staff"), "two people answered") else 1
         for person in range(people):
             process = self._process(f"web-{number}-{person}", kill=self.plan.rate("kill"))
-            self.tables[process.name].table = self.tables["worker-0"].table
+            self.tables[process.name].edition = self.tables["worker-0"].edition
             decide = partial(self._decide, self.runtimes[process.name], escalation.id, process.name)
             machine.spawn(process, "decide", decide, lambda killed: None)
 
@@ -232,6 +258,9 @@ class World:
         (operation,) = runtime.store.get([escalation.operation_id])
         offered = options(escalation.reason, operation, runtime.tables.get(operation.provider))
         chance = self.machine.chance
+        made = [effect.id for effect in self.ledger.of(operation.id)]
+        if not made:  # whoever asks the provider learns that there is nothing to attach
+            offered = tuple(option for option in offered if option is not Option.ATTACH_JOB)
         option = chance.choice(offered if chance.random() < 0.4 else offered[:-1] or offered)  # seldom gives up
         old = self.machine.happens(self.plan.rate("hasty_staff") / 4, "somebody answered an old page")
         if chance.random() < 0.3:
@@ -242,6 +271,7 @@ class World:
             actor=actor,
             reason="why",
             version=escalation.version - old,
+            job_id=made[-1] if option is Option.ATTACH_JOB else "",
         )
         try:
             resolve_flow.resolve(runtime, answer)
@@ -261,13 +291,13 @@ class World:
                 self._at(chance.randrange(heals_us), tables, SECOND_EDITION)
             if "table_missing" in self.plan.rates and chance.random() < 0.7:
                 gone_us = chance.randrange(heals_us)
-                self._at(gone_us, tables, None)
-                self._at(gone_us + chance.randrange(SECOND, 20 * SECOND), tables, FIRST)
+                self._at(gone_us, tables, {})
+                self._at(gone_us + chance.randrange(SECOND, 20 * SECOND), tables, FIRST_EDITION)
 
-    def _at(self, instant_us: int, tables: Tables, table: ProviderTable | None) -> None:
+    def _at(self, instant_us: int, tables: Tables, edition: dict[str, ProviderTable]) -> None:
         def change() -> None:
             if not self.machine.healed:
-                tables.table = table
+                tables.edition = edition
                 self.machine.disturbed_us = self.plan.heals_us
 
         self.machine.at(instant_us, change)
@@ -277,10 +307,8 @@ class World:
     def run(self) -> World:
         """Faults on, then all is mended, then every operation must come to rest."""
         machine, plan = self.machine, self.plan
-        site = self._process("site", steady=True)
         for job in plan.jobs:
-            start = partial(self._track, self.runtimes["site"], job)
-            machine.at(job.starts_us, partial(machine.spawn, site, "track", start, lambda killed: None))
+            self._start(job)
         for number, process in enumerate(self.sweepers):
             machine.at(number * SWEEP_US // 2, partial(self._sweep, process))
         if "staff" in plan.rates:
@@ -295,28 +323,47 @@ class World:
             machine.stop()
         return self
 
-    def _track(self, runtime: Runtime, job: Job) -> None:
+    def _start(self, job: Job) -> None:
+        """The site submits or tracks; sometimes two of its processes submit the same, or other content besides."""
+        begin = self._submit if job.way else self._track
+        people = 2 if job.way and self.plan.rate("two_submitters") > self.machine.chance.random() else 1
+        for person in range(people):
+            process = self._process(f"site-{job.op}-{person}", steady=True)
+            other = person > 0 and self.machine.chance.random() < 0.3
+            work = partial(begin, self.runtimes[process.name], job, "other work" if other else "work")
+            self.machine.at(job.starts_us, partial(self.machine.spawn, process, "start", work, lambda killed: None))
+
+    def _told(self, job: Job) -> dict[str, Any]:
         needed_by = job.starts_us + job.needed_by_us if job.needed_by_us is not None else None
-        tracking = track_flow.Tracking(
-            operation_id=job.op,
-            provider="acme",
-            job_id=job.id,
-            account=job.account,
-            deadline=timedelta(microseconds=job.deadline_us),
-            needed_by=None if needed_by is None else START + timedelta(microseconds=needed_by),
-            status_requests=job.status_requests,
-            transport_failures=job.transport_failures,
-            rate_limited=job.rate_limited,
-            escalate_ends=job.escalate_ends,
+        return {
+            "operation_id": job.op,
+            "provider": job.table,
+            "account": job.account,
+            "deadline": timedelta(microseconds=job.deadline_us),
+            "needed_by": None if needed_by is None else START + timedelta(microseconds=needed_by),
+            "status_requests": job.status_requests,
+            "transport_failures": job.transport_failures,
+            "rate_limited": job.rate_limited,
+            "escalate_ends": job.escalate_ends,
             **({"on_success": "a.ok", "on_failure": "a.bad", "on_end": "a.end"} if job.followups else {}),
-        )
-        track_flow.track(runtime, [tracking])
+        }
+
+    def _track(self, runtime: Runtime, job: Job, _: str) -> None:
+        track_flow.track(runtime, [track_flow.Tracking(job_id=job.id, **self._told(job))])
+
+    def _submit(self, runtime: Runtime, job: Job, work: str) -> None:
+        try:
+            submit_flow.submit(runtime, [submit_flow.Submission(payload={"do": work}, **self._told(job))])
+        except IdempotencyConflict as refused:
+            self.machine.count(f"refused: {refused.code}")
+        else:
+            self.machine.count("submitted by the site")
 
     def _heal(self) -> None:
         self.machine.healed = True
         self.machine.disturbed_us = max(self.machine.disturbed_us, self.machine.clock.us)
         for tables in self.tables.values():
-            tables.table = SECOND_EDITION if "deploy" in self.plan.rates else FIRST
+            tables.edition = SECOND_EDITION if "deploy" in self.plan.rates else FIRST_EDITION
 
     def _at_rest(self) -> bool:
         """Nothing will happen any more, or it should have happened long ago."""
@@ -325,8 +372,8 @@ class World:
             return False
         if machine.clock.us > 600 * SECOND:
             return True
-        running = any(row.state is OperationState.RUNNING for row in self.store.rows.values())
-        return not running and not machine.tasks and self.store.next_due_at() is None
+        active = any(row.state in ACTIVE for row in self.store.rows.values())
+        return not active and not machine.tasks and self.store.next_due_at() is None
 
     def outcomes(self) -> dict[str, tuple[str, tuple[str, ...]]]:
         """How each operation ended and what was asked."""

@@ -18,10 +18,12 @@ LIMIT = len(TEXT)
 
 
 def undo(encodings: list[str], data: bytes, limit: int = LIMIT, step: int = 7) -> bytes:
-    sink = decoder(encodings, limit)
+    body = bytearray()
+    sink = decoder(encodings, limit, body.extend)
     for start in range(0, len(data), step):
         sink.feed(data[start : start + step])
-    return sink.finish()
+    sink.finish()
+    return bytes(body)
 
 
 UNDONE = {

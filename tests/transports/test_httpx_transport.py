@@ -218,7 +218,7 @@ def test_an_error_that_is_no_doing_of_a_peer_comes_through_without_frames_that_h
     asked = table("https://api.acme.example", auth=Auth(kind=AuthKind.BEARER))
     with pytest.raises(SoftTimeLimit) as caught:
         list(sender.send([(request("https://api.acme.example/"), asked)]))
-    assert [entry.name for entry in caught.traceback][-2:] == ["send", "_send_one"]
+    assert [entry.name for entry in caught.traceback][-3:] == ["send", "_send_one", "_carry_out"]
 
 
 # --- nothing from the environment, nothing kept ------------------------------------------------------------

@@ -57,7 +57,7 @@ def test_a_wake_up_carries_the_id_and_nothing_else(app) -> None:
     headers = message.headers
     assert headers["id"].startswith("op-1:7:")
     assert (headers["task"], headers["root_id"], headers["parent_id"]) == (
-        "jobtrack.poll",
+        "jobtrack.wake",
         "op-1",
         "op-1",
     )
@@ -128,6 +128,25 @@ def test_each_delivery_has_a_message_of_its_own(app) -> None:
     ]
 
 
+def test_a_conflict_is_published_at_once_with_the_id_alone(app) -> None:
+    """R-ID-4, INV-24: no sweep would find it again, so it may wait long for a worker."""
+    assert CeleryScheduler(app=app).report_conflict("op-1")
+
+    (message,) = published(app)
+    assert (message.headers["task"], message.args) == ("jobtrack.report_conflict", ["op-1"])
+    assert message.headers["eta"] is None
+    assert seconds_from_now(message.headers["expires"]) > 3600
+
+
+def test_a_conflict_that_no_broker_takes_costs_a_bounded_time_and_raises_nothing() -> None:
+    scheduler = CeleryScheduler(app=Celery("test", broker="redis://127.0.0.1:1/0", set_as_current=False))
+    started = time.monotonic()
+
+    assert not scheduler.report_conflict("op-1")
+
+    assert time.monotonic() - started < 5
+
+
 def test_a_queue_that_nobody_reads_stops_growing(app) -> None:
     """INV-25. Zero published tells the sweeper to look at the rows itself."""
     scheduler = CeleryScheduler(app=app)
@@ -164,9 +183,10 @@ def test_eager_mode_is_refused_politely(app, caplog) -> None:
 
     assert not scheduler.wake("op", fence=1, delay=timedelta(0))
     assert scheduler.wake_now(["op"]) == scheduler.deliver(["1"]) == 0
+    assert not scheduler.report_conflict("op")
 
     assert scheduler.horizon == NOTHING
-    assert scheduler.counts == {"refused": 3}
+    assert scheduler.counts == {"refused": 4}
     assert [record.message for record in caplog.records] == [
         "task_always_eager is on: no wake-ups are published. In tests use jobtrack.testing.run_due()."
     ]
@@ -181,7 +201,7 @@ class Clock:
         return self.now
 
 
-MESSAGE = Message(task="jobtrack.poll", id="m", args=("op",), expires_s=30.0)
+MESSAGE = Message(task="jobtrack.wake", id="m", args=("op",), expires_s=30.0)
 
 
 def test_a_dead_broker_is_left_alone_for_a_while(caplog) -> None:

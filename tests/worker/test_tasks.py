@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import timedelta
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -58,7 +59,7 @@ def world(monkeypatch) -> World:
     world = World()
     monkeypatch.setattr(tasks, "get_runtime", lambda: world)
     monkeypatch.setattr(tasks, "drain", tasks.Drain(batch=50))
-    monkeypatch.setattr(tasks.poll_flow, "poll", lambda _, ids: world.asked.append(("poll", list(ids))))
+    monkeypatch.setattr(tasks, "advance", lambda _, ids: world.asked.append(("advance", list(ids))))
     monkeypatch.setattr(tasks.deliver_flow, "deliver", lambda _, ids: world.asked.append(("deliver", list(ids))))
     monkeypatch.setattr(tasks.sweep_flow, "sweep", lambda _, limit: world.asked.append(("sweep", limit)))
     return world
@@ -67,36 +68,36 @@ def world(monkeypatch) -> World:
 def test_a_wake_up_looks_at_its_rows_and_then_at_other_due_ones(world) -> None:
     world.dues = [Due(operations=("b", "c"), deliveries=("1",), more=True), Due(operations=("d",))]
 
-    tasks.poll("a")
+    tasks.wake("a")
 
     assert world.asked == [
-        ("poll", ["a"]),
+        ("advance", ["a"]),
         ("due", 50),
-        ("poll", ["b", "c"]),
+        ("advance", ["b", "c"]),
         ("announce", ["1"]),
         ("due", 50),
-        ("poll", ["d"]),
+        ("advance", ["d"]),
     ]
 
 
 def test_other_rows_are_sought_once_a_second_not_with_each_message(world) -> None:
     """Work per poll stays flat: a lone wake-up costs one look, not a search of the table."""
     for _ in range(5):
-        tasks.poll("a")
+        tasks.wake("a")
     world.now += 1.0
-    tasks.poll("a")
+    tasks.wake("a")
 
     assert [what for what, _ in world.asked].count("due") == 2
 
 
-def test_a_message_without_ids_means_poll_what_is_due(world) -> None:
-    tasks.poll("a")
+def test_a_message_without_ids_means_what_is_due(world) -> None:
+    tasks.wake("a")
     world.asked.clear()
     world.dues = [Due(operations=("b",))]
 
-    tasks.poll(reason="tick")
+    tasks.wake(reason="tick")
 
-    assert world.asked == [("due", 50), ("poll", ["b"])]
+    assert world.asked == [("due", 50), ("advance", ["b"])]
 
 
 def test_draining_ends_in_time_although_there_is_more(world) -> None:
@@ -127,7 +128,9 @@ def test_deliveries_and_sweeps_are_passed_on(world) -> None:
     assert world.asked == [("deliver", ["1", "2"]), ("sweep", tasks.SWEEP_BATCH)]
 
 
-@pytest.mark.parametrize("name", ["jobtrack.poll", "jobtrack.deliver", "jobtrack.sweep"])
+@pytest.mark.parametrize(
+    "name", ["jobtrack.wake", "jobtrack.poll", "jobtrack.deliver", "jobtrack.sweep", "jobtrack.report_conflict"]
+)
 def test_the_tasks_are_late_acknowledged_silent_and_never_retried(name) -> None:
     app = Celery("test", set_as_current=False)
     app.finalize()
@@ -151,5 +154,36 @@ def test_release_n_and_n_plus_one_read_each_other_s_messages(world) -> None:
 
     app.tasks["jobtrack.poll"].apply_async(args=("op", 3))
     app.tasks["jobtrack.poll"].apply_async(args=("op",), kwargs={"reason": "sweep"})
+    app.tasks["jobtrack.wake"].apply_async(args=("op",), kwargs={"reason": "sweep"})
 
-    assert [ids for what, ids in world.asked if what == "poll"] == [["op"], ["op"]]
+    assert [ids for what, ids in world.asked if what == "advance"] == [["op"], ["op"], ["op"]]
+
+
+def test_messages_under_the_name_of_release_0_1_are_taken_as_wake_ups(world) -> None:
+    """Until 0.3: web processes not yet renewed publish them, and old ones may stand in the queue."""
+    world.dues = [Due(operations=("b",))]
+
+    tasks.poll("a", 7)
+    tasks.poll()
+
+    assert world.asked == [("advance", ["a"]), ("due", 50), ("advance", ["b"]), ("due", 50)]
+
+
+def test_a_conflict_is_reported_for_one_operation_by_its_id_alone(world, monkeypatch) -> None:
+    """R-ID-4, INV-24."""
+    flow = ModuleType("jobtrack.flow.submit")
+    flow.report_conflict = lambda runtime, operation_id: world.asked.append((runtime, operation_id))
+    monkeypatch.setitem(sys.modules, "jobtrack.flow.submit", flow)
+
+    tasks.report_conflict("op-1", {"payload": 1}, detail="x")
+    tasks.report_conflict()
+
+    assert world.asked == [(world, "op-1")]
+
+
+def test_wake_ups_are_handed_to_the_flow(monkeypatch) -> None:
+    flow = ModuleType("jobtrack.flow.advance")
+    flow.advance = lambda runtime, ids: len(ids)
+    monkeypatch.setitem(sys.modules, "jobtrack.flow.advance", flow)
+
+    assert tasks.advance(None, ["a", "b"]) == 2

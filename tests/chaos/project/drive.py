@@ -47,7 +47,7 @@ def duplicate(operation_id: str, copies: str, countdown_s: str) -> None:
 
     for _ in range(int(copies)):
         celery_app.send_task(
-            "jobtrack.poll",
+            "jobtrack.wake",
             args=(operation_id,),
             task_id=f"{operation_id}:0",
             countdown=float(countdown_s),

@@ -1,0 +1,105 @@
+"""What comes to a row while a request is under way: notices, late acceptances, notes. Shared by all stores.
+
+A worker writes the row that it claimed. Some of the stored row is newer than that and must outlive the write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from jobtrack.core.decide import contradiction
+from jobtrack.core.escalation import Option, Question, Resolution
+from jobtrack.core.observation import DelaySource
+from jobtrack.core.operation import Operation, OperationState, may_move
+
+MACHINE = "jobtrack"
+"""Who answered a question that late evidence has settled."""
+
+
+def refusal(stored: Operation, wanted: Operation) -> str:
+    """Why ``wanted`` must never be written over ``stored``, in a sentence; "" if it may (INV-08, R-ID-1)."""
+    if not may_move(stored.state, wanted.state):
+        return f"{stored.state} never becomes {wanted.state}."
+    if stored.job_id not in ("", wanted.job_id):
+        return "An operation never changes its job."
+    if stored.accepted_at not in (None, wanted.accepted_at):
+        return "The instant of acceptance never changes."
+    return ""
+
+
+def hinted(stored: Operation, now: datetime) -> Operation:
+    """The row after a notice of its provider; it moves its schedule only, and nothing under a lease (INV-26)."""
+    return brought_forward(replace(stored, hinted=True, noticed_at=now), now)
+
+
+def brought_forward(operation: Operation, now: datetime) -> Operation:
+    """The row with its next look at the hint floor, if that is earlier (INV-04, INV-05).
+
+    A lease that is over counts like a live one: its claim's own floor is newer than the hint floor.
+    """
+    floor, wake_at, not_before = operation.hint_floor, operation.wake_at, operation.not_before
+    if operation.state is not OperationState.RUNNING or operation.lease is not None or None in (floor, wake_at):
+        return operation
+    at = max(now, floor or now)
+    sooner = replace(
+        operation,
+        wake_at=min(wake_at or at, at),
+        not_before=None if not_before is None else min(not_before, at),
+    )
+    if sooner == operation:
+        return operation
+    return replace(sooner, wake_until=None, delay_source=DelaySource.WEBHOOK.value)
+
+
+def merged(stored: Operation, wanted: Operation, now: datetime) -> Operation:
+    """What a commit writes: ``wanted``, with what came since its claim and is not the committer's to change."""
+    row = replace(wanted, hinted=stored.hinted, noticed_at=stored.noticed_at, cancel_state=stored.cancel_state)
+    # Evidence is written with an audit entry: an audit head that has not moved means that the committer saw it.
+    unseen = stored.evidence and not wanted.evidence and stored.audit_seq != wanted.audit_seq
+    if unseen and not row.terminal and not row.job_id:
+        row = replace(row, evidence=stored.evidence)
+        if row.lease is None:
+            row = replace(row, wake_at=now, wake_until=None)
+    return brought_forward(row, now) if row.hinted else row
+
+
+def decided(stored: Operation, wanted: Operation) -> Operation:
+    """What a person's decision on a stopped operation writes. A request under way for it can only be late now."""
+    return replace(
+        wanted,
+        lease=None,
+        hinted=stored.hinted,
+        noticed_at=stored.noticed_at,
+        cancel_state=stored.cancel_state,
+        evidence=wanted.evidence or ({} if wanted.job_id else stored.evidence),
+    )
+
+
+def with_evidence(stored: Operation, evidence: Mapping[str, object], now: datetime) -> Operation:
+    """The row after a late answer that proves an acceptance: kept for ``reconcile`` unless it is known already."""
+    if not evidence or stored.job_id or stored.evidence or stored.terminal:
+        return stored
+    row = replace(stored, evidence=evidence)
+    if stored.lease is not None and stored.lease.until > now:
+        return row
+    return replace(row, wake_at=now, wake_until=None)
+
+
+def second_job(stored: Operation, wanted: Operation) -> Question | None:
+    """What a person is told when a commit names a job although unread evidence names another (R-ESC-6)."""
+    named = stored.evidence.get("job_id")
+    return contradiction(wanted, replace(stored, job_id=named)) if isinstance(named, str) else None
+
+
+def settled_by_evidence(escalation_id: str, version: int, job_id: str) -> Resolution:
+    """The answer to a blocking question that a machine's commit has made pointless."""
+    return Resolution(
+        escalation_id=escalation_id,
+        option=Option.ATTACH_JOB,
+        actor=MACHINE,
+        reason="A late answer named the job.",
+        version=version,
+        job_id=job_id,
+    )

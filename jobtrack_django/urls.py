@@ -1,0 +1,19 @@
+"""URLs for ``include("jobtrack_django.urls")``."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from jobtrack_django import webhooks
+from jobtrack_django.views import OutcomeView
+
+app_name = "jobtrack"
+
+urlpatterns = [
+    path("operations/<path:operation_id>/outcome/", OutcomeView.as_view(), name="outcome"),
+    path("webhooks/<str:provider>/<str:account>/", webhooks.notice, name="webhook"),
+    path("webhooks/<str:provider>/<str:account>/<str:token>/", webhooks.notice, name="webhook-token"),
+    # Without the slash as well: Django would log the address that was missed, and it may end with a token.
+    path("webhooks/<str:provider>/<str:account>", webhooks.notice),
+    path("webhooks/<str:provider>/<str:account>/<str:token>", webhooks.notice),
+]
