@@ -9,12 +9,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jobtrack_django.api import atrack, get_operation, track, track_many
+    from jobtrack_django.api import asubmit, atrack, get_operation, submit, submit_many, track, track_many
     from jobtrack_django.cancelling import cancel, cancel_effect
     from jobtrack_django.receipts import current_delivery, once
-    from jobtrack_django.signals import escalation_opened, escalation_resolved, operation_finished
+    from jobtrack_django.signals import (
+        escalation_opened,
+        escalation_resolved,
+        idempotency_conflict,
+        operation_finished,
+    )
 
 _HOME = {
+    "asubmit": "api",
     "atrack": "api",
     "cancel": "cancelling",
     "cancel_effect": "cancelling",
@@ -22,13 +28,17 @@ _HOME = {
     "escalation_opened": "signals",
     "escalation_resolved": "signals",
     "get_operation": "api",
+    "idempotency_conflict": "signals",
     "once": "receipts",
     "operation_finished": "signals",
+    "submit": "api",
+    "submit_many": "api",
     "track": "api",
     "track_many": "api",
 }
 
 __all__ = [
+    "asubmit",
     "atrack",
     "cancel",
     "cancel_effect",
@@ -36,8 +46,11 @@ __all__ = [
     "escalation_opened",
     "escalation_resolved",
     "get_operation",
+    "idempotency_conflict",
     "once",
     "operation_finished",
+    "submit",
+    "submit_many",
     "track",
     "track_many",
 ]

@@ -2,52 +2,145 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+import logging
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from difflib import get_close_matches
 from typing import Any, Required, TypedDict, Unpack
 
 from asgiref.sync import sync_to_async
-from django.db import models, transaction
+from django.db import connections, models
 
 from jobtrack.core import operation as core
-from jobtrack.core.text import clean
-from jobtrack.errors import OperationNotFound, TableMissing, UsageError
-from jobtrack.flow import track as flow
+from jobtrack.errors import IdempotencyConflict, OperationNotFound, UsageError
+from jobtrack.flow import submit as submit_flow
+from jobtrack.flow import track as track_flow
+from jobtrack.flow.submit import Submission
 from jobtrack.flow.track import Tracking
 from jobtrack.ports import Runtime
 from jobtrack.worker.wiring import get_runtime
 from jobtrack_django import conf
+from jobtrack_django.intake import keep, saved, wishes
 from jobtrack_django.models import Operation
-from jobtrack_django.storable import storable, text_limit
+from jobtrack_django.signals import idempotency_conflict
+from jobtrack_django.storable import storable
 
-if sys.version_info >= (3, 14):
-    from uuid import uuid7
-else:
-    from uuid6 import uuid7
+logger = logging.getLogger(__name__)
 
 
-class Job(TypedDict, total=False):
-    """One job of ``track_many``: the keywords of ``track``."""
+class Common(TypedDict, total=False):
+    """Keywords of ``track`` and ``submit`` alike."""
 
-    job_id: Required[str]
     params: Mapping[str, str] | None
     account: str
     operation_id: str | None
-    status_url: str
     on_success: str
     on_failure: str
     on_end: str
     subject: models.Model | None
     reference: str
-    accepted_at: datetime | None
     deadline: timedelta | None
     needed_by: datetime | None
     status_requests: int | None
     transport_failures: int | None
     rate_limited: int | None
+    escalate_ends: bool | None
+
+
+class Job(Common, total=False):
+    """One job of ``track_many``: the keywords of ``track``."""
+
+    job_id: Required[str]
+    status_url: str
+    accepted_at: datetime | None
+
+
+class Task(Common, total=False):
+    """One submission of ``submit_many``: the keywords of ``submit``."""
+
+    payload: Any
+    preconditions: Mapping[str, str]
+    predecessor: str
+
+
+def submit(table_id: str, **task: Unpack[Task]) -> Operation:
+    """Have a job done by a provider: a worker submits it once, follows it to its end, and never guesses (R-SUB).
+
+    Nothing is sent here. The operation becomes part of the caller's transaction: after a rollback there is none, and
+    after the commit a worker sends the request that was fixed here, byte for byte. Calling again with the same
+    operation id and the same content gives the same operation, also from many processes at once.
+
+    Args:
+        table_id: id of the provider table; it must say how jobs are submitted.
+        **task: what is to be done.
+
+            - ``payload``: JSON-compatible; the table says where it goes. It is kept encrypted until the outcome of
+              the submission is proven, and then erased.
+            - ``operation_id``: your own id of this piece of business, such as ``"export-2024-17"``, at most 200
+              characters; None: a new one is made. The idempotency key follows from it.
+            - ``preconditions``: conditional headers that the table lists, such as ``{"If-Match": etag}``.
+            - ``predecessor``: id of the ended operation that this one replaces.
+            - ``deadline``: how long to follow the job from its acceptance; None: as the table grants.
+            - the others as in ``track``.
+
+    Raises:
+        TableMissing: no table with that id; TableError: it has mistakes.
+        UsageError: an argument that cannot be accepted, or an open transaction on another database than the one the
+            operation is stored in: its rollback could not take the submission back.
+        IdempotencyConflict: the operation id is known with other content. Nothing is sent; a person is told, also if
+            this exception rolls your transaction back (R-ID-4).
+    """
+    (operation,) = submit_many(table_id, [task])
+    return operation
+
+
+def submit_many(table_id: str, tasks: Iterable[Task]) -> list[Operation]:
+    """``submit`` for several jobs of one provider, all in one transaction; returns the operations in their order."""
+    runtime, using = get_runtime(), conf.settings().database
+    wanted: list[dict[str, Any]] = [dict(task) for task in tasks]
+    subjects = [saved(task.pop("subject", None)) for task in wanted]
+    submissions = [wishes(Submission, "submit", table_id, task) for task in wanted]
+    _refuse_other_transaction(using)
+    inside = connections[using].in_atomic_block
+
+    def announce(stored: list[core.Operation]) -> None:
+        now = runtime.store.now()
+        for operation in stored:
+            submit_flow.announce_submission(runtime, operation, now=now)
+
+    try:
+        return keep(table_id, subjects, lambda: submit_flow.submit(runtime, submissions, announce=False), announce)
+    except IdempotencyConflict as conflict:
+        _report(runtime, str(conflict.context.get("operation_id", "")), inside=inside)
+        raise
+
+
+def _refuse_other_transaction(using: str) -> None:
+    """A transaction of another database may be rolled back after ours is committed: the job would be done all the same."""
+    if connections[using].in_atomic_block:
+        return
+    for connection in connections.all(initialized_only=True):
+        if connection.in_atomic_block:
+            raise UsageError(
+                f"submit() stores its operation in the database {using!r}, but a transaction is open on "
+                f"{connection.alias!r}: a rollback there would not take the submission back. Open "
+                f"transaction.atomic(using={using!r}) around both, or call submit() from "
+                f"transaction.on_commit(..., using={connection.alias!r})."
+            )
+
+
+def _report(runtime: Runtime, operation_id: str, *, inside: bool) -> None:
+    """Tell of a conflict in ways that outlive the caller's rollback; a worker writes the question (R-ID-4)."""
+    logger.error("submit() came again with other content for operation %s; nothing was sent", operation_id)
+    idempotency_conflict.send_robust(Operation, operation_id=operation_id)
+    if inside:
+        runtime.scheduler.report_conflict(operation_id)
+    else:
+        submit_flow.report_conflict(runtime, operation_id)
+
+
+async def asubmit(table_id: str, **task: Unpack[Task]) -> Operation:
+    """``submit`` for asynchronous code."""
+    return await sync_to_async(submit)(table_id, **task)
 
 
 def track(table_id: str, **job: Unpack[Job]) -> Operation:
@@ -85,36 +178,17 @@ def track(table_id: str, **job: Unpack[Job]) -> Operation:
 
 def track_many(table_id: str, jobs: Iterable[Job]) -> list[Operation]:
     """``track`` for several jobs of one provider, all in one transaction; returns the operations in their order."""
-    runtime, using = get_runtime(), conf.settings().database
+    runtime = get_runtime()
     wanted: list[dict[str, Any]] = [dict(job) for job in jobs]
-    subjects = [_saved(job.pop("subject", None)) for job in wanted]
-    trackings = [_tracking(table_id, job) for job in wanted]
-    with transaction.atomic(using=using):
-        stored = _track(runtime, table_id, trackings)
-        for operation, subject in zip(stored, subjects, strict=True):
-            if subject is not None:
-                _link(operation.id, subject, using)
+    subjects = [saved(job.pop("subject", None)) for job in wanted]
+    trackings = [wishes(Tracking, "track", table_id, job) for job in wanted]
 
-        def announce_first_looks() -> None:
-            now = runtime.store.now()
-            for operation in stored:
-                flow.announce_first(runtime, operation, now=now)
+    def announce(stored: list[core.Operation]) -> None:
+        now = runtime.store.now()
+        for operation in stored:
+            track_flow.announce_first(runtime, operation, now=now)
 
-        # Robust: what happens to a wake-up is no concern of the caller; the sweeper finds the row.
-        transaction.on_commit(announce_first_looks, using=using, robust=True)
-    rows = Operation.objects.using(using).in_bulk([operation.id for operation in stored])
-    return [rows.get(operation.id) or _row_of_another(operation.id, using) for operation in stored]
-
-
-def _track(runtime: Runtime, table_id: str, trackings: Sequence[Tracking]) -> list[core.Operation]:
-    try:
-        return flow.track(runtime, trackings, announce=False)
-    except TableMissing:
-        # The catalog knows more: which tables there are, or what is wrong with this one.
-        from jobtrack_django.runtime import catalog
-
-        catalog().require(table_id)
-        raise
+    return keep(table_id, subjects, lambda: track_flow.track(runtime, trackings, announce=False), announce)
 
 
 async def atrack(table_id: str, **job: Unpack[Job]) -> Operation:
@@ -132,80 +206,3 @@ def get_operation(operation_id: str) -> Operation:
     if row is None:
         raise OperationNotFound(f"There is no operation {operation_id!r}.", operation_id=operation_id)
     return row
-
-
-def _tracking(table_id: Any, job: dict[str, Any]) -> Tracking:
-    account, given = job.get("account", "default"), job.pop("params", None) or {}
-    if not (isinstance(table_id, str) and isinstance(account, str) and isinstance(given, Mapping)):
-        raise UsageError("The table id and the account must be texts, and params a mapping of texts.")
-    configured = conf.settings().accounts.get(table_id, {}).get(account, {})
-    for name in given.keys() & configured.keys():
-        raise UsageError(f"The parameter {name!r} comes from the account {account!r}; do not pass it.", param=name)
-    job["operation_id"] = job.get("operation_id") or str(uuid7())
-    _refuse_unknown(job)
-    tracking = Tracking(provider=table_id, params={**configured, **given}, **job)
-    _refuse_unstorable(tracking)
-    _refuse_misspelled(tracking)
-    return tracking
-
-
-def _refuse_unknown(job: Mapping[str, Any]) -> None:
-    known = {field.name for field in fields(Tracking)}
-    for name in job.keys() - known:
-        near = get_close_matches(str(name), known, n=1)
-        raise UsageError(f"track() takes no {name!r}." + (f" Did you mean {near[0]!r}?" if near else ""), argument=name)
-    if "job_id" not in job:
-        raise UsageError("track() needs job_id, the provider's id of the job.")
-
-
-def _refuse_misspelled(tracking: Tracking) -> None:
-    """A follow-up that cannot be found would fail hours later, when the job is done."""
-    from jobtrack_django.runtime import misspelled
-
-    for event in ("on_success", "on_failure", "on_end"):
-        problem = misspelled(getattr(tracking, event))
-        if problem:
-            raise UsageError(f"{event}: {problem}", argument=event)
-
-
-_FREE_TEXTS = ("reference", "on_success", "on_failure", "on_end")
-
-
-def _refuse_unstorable(tracking: Tracking) -> None:
-    """A caller's own text is refused rather than mended: it is an identity or a name."""
-    columns = {"id": tracking.operation_id} | {
-        name: getattr(tracking, name) for name in ("provider", "account", "job_id", "status_url", *_FREE_TEXTS)
-    }
-    for name, text in columns.items():
-        limit = text_limit(Operation, name)
-        if not isinstance(text, str) or storable(text, limit) != text or clean(text, len(text)) != text:
-            what = "operation_id" if name == "id" else name
-            at_most = "" if limit is None else f" of at most {limit} characters"
-            raise UsageError(f"{what} must be a text{at_most}, without control characters.")
-
-
-def _saved(subject: Any) -> models.Model | None:
-    """The caller's object, if it can be found again. A key alone proves nothing: some are made before saving."""
-    if subject is None:
-        return None
-    if not isinstance(subject, models.Model) or subject._state.adding or subject.pk is None:  # noqa: SLF001 - documented by Django
-        raise UsageError("The subject must be a saved object of a model.")
-    if len(str(subject.pk)) > (text_limit(Operation, "object_id") or 0):
-        raise UsageError("The key of the subject is too long to be linked.")
-    return subject
-
-
-def _link(operation_id: str, subject: models.Model, using: str) -> None:
-    """Link the caller's object, once."""
-    from django.contrib.contenttypes.models import ContentType
-
-    kind = ContentType.objects.get_for_model(subject, for_concrete_model=False)
-    unlinked = Operation.objects.using(using).filter(pk=operation_id, content_type__isnull=True)
-    # Asked first: on MySQL two callers with one id would wait for each other's locks (INV-20).
-    if unlinked.exists():
-        unlinked.update(content_type=kind, object_id=str(subject.pk))
-
-
-def _row_of_another(operation_id: str, using: str) -> Operation:
-    """A row that was committed after the snapshot of the caller's transaction; only a locking read sees it."""
-    return Operation.objects.using(using).select_for_update().get(pk=operation_id)

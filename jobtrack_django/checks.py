@@ -188,7 +188,7 @@ def _followed(number: str, place: str, reference: str) -> Iterator[CheckMessage]
 
 
 def check_sealing(**_: Any) -> list[CheckMessage]:
-    """W012, with ``check --deploy``."""
+    """W012."""
     keys = (_usable() or conf.Settings()).sealing_keys
     with_secret_key = not keys or "setting:SECRET_KEY" in keys
     if not with_secret_key or not _easy(django_settings.SECRET_KEY):

@@ -14,6 +14,7 @@ from functools import cache
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
@@ -36,6 +37,7 @@ class Settings:
     accounts: Mapping[str, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)  # table -> account -> params
     credentials: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # table -> account -> reference
     webhooks: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)  # table -> account -> refs
+    webhook_base_url: str | None = None  # what providers call in front of our path; None: as the request says
     proxies: Mapping[str, str] = field(default_factory=dict)  # table -> address of its proxy, or reference to one
     allow_loopback: bool = False  # tables with `allow_loopback` may reach this very machine, by plain http
     allow_private: tuple[str, ...] = ()  # private networks (CIDR) that may be reached
@@ -188,6 +190,13 @@ def _references(value: object) -> tuple[str, ...]:
     return tuple(reference(item) for item in value)
 
 
+def _base_url(value: object) -> str:
+    parts = urlsplit(value) if isinstance(value, str) and value.isascii() and value.isprintable() else None
+    if parts is None or parts.scheme not in ("https", "http") or not parts.netloc or parts.query or parts.fragment:
+        raise _Unusable(f"must be the beginning of an address, such as 'https://www.example.com', not {value!r}.")
+    return parts.geturl().rstrip("/")
+
+
 def _folder(value: object) -> str:
     if not isinstance(value, str | Path) or "\0" in str(value) or not Path(value).is_absolute():
         raise _Unusable(f"must be an absolute path, not {value!r}.")
@@ -263,6 +272,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "ACCOUNTS": ("accounts", _each(_each(_each(_text)))),
     "CREDENTIALS": ("credentials", _each(_each(reference))),
     "WEBHOOKS": ("webhooks", _each(_each(_references))),
+    "WEBHOOK_BASE_URL": ("webhook_base_url", _or_none(_base_url)),
     "PROXIES": ("proxies", _each(_proxy)),
     "ALLOW_LOOPBACK": ("allow_loopback", _bool),
     "ALLOW_PRIVATE": ("allow_private", _networks),

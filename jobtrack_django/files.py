@@ -50,9 +50,11 @@ class DjangoFiles:
         folder = Path(self.spool or tempfile.gettempdir())
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = clean_name(name)
-        path = folder / f"jobtrack-{_key(operation_id, name)}-{secrets.token_hex(8)}.part"
-        kept = _taken_over(path, resume) if resume is not None and not resume.complete else None
-        handle = kept or _created(path)
+        path = _spool_path(folder, operation_id, name)
+        handle = _taken_over(path, resume) if resume is not None and not resume.complete else None
+        if handle is None:
+            path = _spool_path(folder, operation_id, name)  # something unusable may be at the other one now
+            handle = _created(path)
         return SpooledWriter(self, operation_id, name, path, handle)
 
     def used_storage(self) -> Storage:
@@ -143,13 +145,21 @@ class SpooledWriter:
     def _sweep_spool(self) -> None:
         """Remove the spool file, and those that ended processes left of the same file."""
         for left in self._spool.parent.glob(f"jobtrack-{_key(self._operation_id, self._name)}-*.part"):
-            with suppress(OSError):  # gone already, or of another user
-                left.unlink()
+            _removed(left)
 
 
 def _key(operation_id: str, name: str) -> str:
     """Names one file of one operation in the spool, in 40 hexadecimal digits."""
     return sha256(f"{operation_id}\0{name}".encode(errors="surrogatepass")).hexdigest()[:40]
+
+
+def _spool_path(folder: Path, operation_id: str, name: str) -> Path:
+    return folder / f"jobtrack-{_key(operation_id, name)}-{secrets.token_hex(8)}.part"
+
+
+def _removed(path: Path) -> None:
+    with suppress(OSError):  # gone already, of another user, or no file
+        path.unlink()
 
 
 def _created(path: Path) -> BinaryIO:
@@ -168,12 +178,12 @@ def _taken_over(path: Path, resume: ResultFile) -> BinaryIO | None:
         path.with_name(resume.path).rename(path)
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
+        _removed(path)
         return None
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_size < resume.size:
         os.close(descriptor)
-        with suppress(OSError):
-            path.unlink()
+        _removed(path)
         return None
     os.truncate(descriptor, resume.size)
     return os.fdopen(descriptor, "r+b")

@@ -1,4 +1,4 @@
-"""Signals, each sent after the commit that it tells of.
+"""Signals, each sent after the commit that it tells of (but for ``idempotency_conflict``, which has none).
 
 A receiver that raises is logged and harms nothing. A process that dies between commit and signal sends none: what
 must happen belongs in a follow-up handler (``on_success``), which is delivered at least once.
@@ -20,6 +20,12 @@ escalation_opened = Signal()
 
 escalation_resolved = Signal()
 """A person decided. Arguments: ``operation``, ``resolution``."""
+
+
+idempotency_conflict = Signal()
+"""``submit`` was called again with other content. Sent at once, since the exception may roll the caller's work back.
+
+Arguments: ``operation_id``."""
 
 
 class SignalListener:

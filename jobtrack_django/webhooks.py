@@ -142,9 +142,9 @@ def _endpoint(runtime: Runtime, provider: str, account: str) -> _Endpoint:
 
 def _url(request: HttpRequest) -> str:
     """The address that the provider called; "" if its host is not one of ours."""
-    base = getattr(conf.settings(), "webhook_base_url", None)
+    base = conf.settings().webhook_base_url
     try:
-        return base.rstrip("/") + request.get_full_path() if base else request.build_absolute_uri()
+        return request.build_absolute_uri() if base is None else base + request.get_full_path()
     except DisallowedHost:
         return ""
 

@@ -134,6 +134,9 @@ def _texts(root: Node, table: ProviderTable, report: Report) -> set[str]:
     sent = [part for place in accepted if place is not None for part in place.walk() if part.path[-1:] == ("sent",)]
     for node in (*wanted, *sent):
         used |= placeholders.check_text(node, placeholders.before(table), report)
+    paths = root.at("submit", "accepted", "paths")
+    for node in [] if paths is None else paths.items():
+        used |= placeholders.check_text(node, placeholders.Names(plain=frozenset(table.params)), report)
     return used
 
 

@@ -1,4 +1,4 @@
-"""Results: no start or two, lists that lead nowhere, hosts that nothing may come from."""
+"""Results: no start or two, lists that lead nowhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ def check_result(root: Node, table: ProviderTable, report: Report) -> None:
     checks = Checks(root, report)
     _start(checks, spec)
     _each(checks, spec)
-    _hosts(checks, table, spec)
     _values(checks, spec)
     _limits(checks, spec)
 
@@ -52,15 +51,6 @@ def _each(checks: Checks, spec: FetchSpec) -> None:
         checks.error((*_RESULT, "url"), "each", "Write only one of url and item_request.")
     if checks.written((*_RESULT, "pages")) and spec.next is None:
         checks.error((*_RESULT, "pages"), "next", "pages goes with next; write both or remove it.")
-
-
-def _hosts(checks: Checks, table: ProviderTable, spec: FetchSpec) -> None:
-    """A host that gets the credential must be one that results come from."""
-    known = {*table.hosts, *table.status.result.hosts, *spec.redirects}
-    for index, host in enumerate(spec.credential_hosts):
-        if host not in known:
-            message = f"No result may come from {host}; write it under status.result.hosts as well, or remove it."
-            checks.error((*_RESULT, "credential_hosts", index), "host", message)
 
 
 def _values(checks: Checks, spec: FetchSpec) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 from jobtrack.catalog.checks import Checks
 from jobtrack.catalog.findings import Path, Report
 from jobtrack.catalog.lint_answers import check_lists, doubts_of_rules
+from jobtrack.catalog.lint_request import never_read
 from jobtrack.catalog.lint_rules import check_rules
 from jobtrack.catalog.nodes import Node
 from jobtrack.catalog.placeholders import PLACEHOLDER, RESERVED
@@ -35,7 +36,7 @@ def check_submit(root: Node, table: ProviderTable, report: Report) -> None:
         _followed(checks, table, spec)
         _job_id(root, checks, table, spec)
         _params(checks, table, spec)
-    _read_as_status(checks, table, spec)
+    _read_as_status(checks, spec)
     _key(node, checks, spec)
     _preconditions(checks, spec)
     _durations(checks, spec)
@@ -56,7 +57,7 @@ def _followed(checks: Checks, table: ProviderTable, spec: SubmitSpec) -> None:
         if not spec.final_http and all(rule.then is not SubmitMeaning.FINAL for rule in spec.rules):
             checks.error(path, "no_acceptance", "No answer means accepted; write http: with the codes that do.")
         return
-    if not accepted.job_id and not accepted.status_url and spec.lookup is None:
+    if not (accepted.job_id or accepted.status_url or accepted.handle or spec.lookup):
         message = "Nothing tells how to follow the job; write job_id: or status_url: here, or submit.lookup."
         checks.error(path, "unfollowed", message)
     given_urls = (*accepted.status_url, *(spec.lookup.status_url if spec.lookup else ()))
@@ -70,13 +71,11 @@ def _followed(checks: Checks, table: ProviderTable, spec: SubmitSpec) -> None:
         checks.error((*path, "status_url"), "submits_again", message)
 
 
-def _read_as_status(checks: Checks, table: ProviderTable, spec: SubmitSpec) -> None:
-    """Answers that are read as a status need codes that are read."""
-    rows = [("final", spec.final_http), ("accepted", spec.accepted_http if spec.accepted.reads_status else frozenset())]
-    for name, codes in rows:
-        for code in sorted(codes - table.status.read_http)[:1]:
-            message = f"Answers with {code} are not read for a state; add {code} to status.read_http."
-            checks.error((*_SUBMIT, name, "http"), "unreachable", message)
+def _read_as_status(checks: Checks, spec: SubmitSpec) -> None:
+    """An end is read from the answer itself, as from a status answer."""
+    for code in sorted(code for code in spec.final_http if never_read(code) or code == 304)[:1]:
+        message = f"Answers with {code} never carry a state, so they end no job; remove {code}."
+        checks.error((*_SUBMIT, "final", "http"), "unreachable", message)
 
 
 def _job_id(root: Node, checks: Checks, table: ProviderTable, spec: SubmitSpec) -> None:

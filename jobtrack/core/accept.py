@@ -11,7 +11,7 @@ from datetime import datetime
 
 from jobtrack.core.actions import SubmitMeaning, SubmitSpec
 from jobtrack.core.answer import answer_of, observation, refused, unanswered
-from jobtrack.core.handover import Context, Lacking, read_handover
+from jobtrack.core.handover import Lacking, context_of, read_handover
 from jobtrack.core.locate import Answer, Unreadable, all_hold
 from jobtrack.core.observation import Kind, Observation
 from jobtrack.core.observe import observe
@@ -99,7 +99,7 @@ class _Seen:
         """A listed meaning, with what it must carry."""
         if meaning not in (_M.ACCEPTED, _M.ALREADY, _M.FINAL):
             return self.of(meaning, detail)
-        context = Context(table=self.table, operation=self.operation, sent=self.sent, base=self.sent.url)
+        context = context_of(self.table, self.operation, self.sent, self.sent.url)
         handover = read_handover(context, spec.accepted, self.answer)
         if meaning is _M.FINAL:
             return self.final(handover if isinstance(handover, Handover) else None, detail)

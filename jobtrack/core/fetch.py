@@ -11,14 +11,15 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from urllib.parse import quote, urljoin
+from urllib.parse import urljoin
 
 from jobtrack.core.actions import FetchSpec
 from jobtrack.core.answer import answer_of
 from jobtrack.core.guidance import read_guidance
-from jobtrack.core.locate import Answer, Found, choose, read
+from jobtrack.core.locate import Answer, Found, Unreadable, choose, read
 from jobtrack.core.operation import Operation
-from jobtrack.core.place import Body, Gap, Header, Locator
+from jobtrack.core.paging import next_of, with_query
+from jobtrack.core.place import Body, Header, Locator
 from jobtrack.core.reply import Answered, Flaw, NoAnswer, Reply, Trouble
 from jobtrack.core.result import repeats
 from jobtrack.core.table import ProviderTable
@@ -59,7 +60,7 @@ def may_fetch(url: str, table: ProviderTable, spec: FetchSpec, params: Mapping[s
 def may_follow(url: str, table: ProviderTable, spec: FetchSpec, params: Mapping[str, str]) -> bool:
     """Whether a redirect of a download may lead here. A ``Location`` is data, not permission (R-SEC-1)."""
     origin = origin_of(url, loopback=table.allow_loopback)
-    return origin in origins_of(spec.redirects, table, params) or result_allowed(url, table, params)
+    return origin in origins_of(spec.redirects, table, params) or may_fetch(url, table, spec, params)
 
 
 def gets_credential(url: str, table: ProviderTable, spec: FetchSpec, params: Mapping[str, str]) -> bool:
@@ -154,48 +155,19 @@ def inline(spec: FetchSpec, value: object) -> bytes | Fault:
 
 # --- pages ------------------------------------------------------------------------------------------
 
-_NEXT = re.compile(r"<([^<>]{0,4000})>((?:\s*;\s*[^,;<>]{0,500}){0,20})")
-_REL_NEXT = re.compile(r"(?i);\s*rel\s*=\s*(?:\"(?:[^\"]*\s)?next(?:\s[^\"]*)?\"|next)\s*(?:;|$)")
-
 
 def next_page(spec: FetchSpec, answer: Answer, url: str) -> str | Fault:
     """URL of the page after the one that came from ``url``; "" if that was the last one. Not judged yet."""
-    ways = spec.next
-    if ways is None:
+    if spec.next is None:
         return ""
-    if ways.link:
-        return resolved(url, _linked(answer))
-    place = ways.url or ways.token
-    seen = Gap.ABSENT if place is None else read(place, answer)
-    if isinstance(seen, Gap):
-        return ""
-    text = scalar(seen.value) if isinstance(seen, Found) else None
-    if text is None:
+    named = next_of(spec.next, answer)
+    if isinstance(named, Unreadable):
         return Fault(said="The place that names the next page cannot be read.")
-    if text in ("", ways.end):
+    if not named:
         return ""
-    if ways.url is None:
-        return with_query(url, ways.query, text)
-    return resolved(url, text) or Fault(said="The place that names the next page cannot be read.")
-
-
-def _linked(answer: Answer) -> str:
-    """Target of the Link header with rel="next" (RFC 8288); "" if there is none."""
-    for name, value in answer.headers:
-        if name.lower() != "link":
-            continue
-        for match in _NEXT.finditer(value):
-            if _REL_NEXT.search(match[2]):
-                return match[1]
-    return ""
-
-
-def with_query(url: str, name: str, value: str) -> str:
-    """The URL with one parameter of its query set, the others as they were sent."""
-    bare, _, query = url.partition("?")
-    name = quote(name, safe="")
-    kept = [part for part in query.split("&") if part and part.partition("=")[0] != name]
-    return f"{bare}?{'&'.join([*kept, name + '=' + quote(value, safe='')])}"
+    if spec.next.token is not None:
+        return with_query(url, spec.next.query, named)
+    return resolved(url, named) or Fault(said="The place that names the next page cannot be read.")
 
 
 def too_many(spec: FetchSpec) -> Fault:

@@ -11,7 +11,7 @@ from jobtrack.core.actions import AcceptedSpec, IdPart, IdPlace, LookupSpec, Seg
 from jobtrack.core.jsontext import Malformed
 from jobtrack.core.locate import Answer, Found, Unreadable, read
 from jobtrack.core.operation import Operation
-from jobtrack.core.place import Body, Header, Locator
+from jobtrack.core.place import Body, Gap, Header, Locator
 from jobtrack.core.request import check_job_id, fits, status_request, texts_of
 from jobtrack.core.sealed import SubmitBytes
 from jobtrack.core.sent import recovered
@@ -43,13 +43,23 @@ class Context:
 
     table: ProviderTable
     operation: Operation
-    sent: SubmitBytes | None  # the submission, as long as it is kept
     base: str  # the URL that was asked: relative ones start there
+    values: Values  # what placeholders of texts that we sent ourselves stand for
 
-    def values(self) -> Values:
-        """What placeholders of texts that we sent ourselves stand for."""
-        spec = self.table.submit
-        return Values(texts=texts_of(self.operation), payload=recovered(spec.request, self.sent) if spec else {})
+
+def context_of(table: ProviderTable, operation: Operation, sent: SubmitBytes | None, base: str) -> Context:
+    """The context of an answer.
+
+    Args:
+        table: the newest table.
+        operation: the row, without a job id yet.
+        sent: the submission, as long as it is kept.
+        base: the URL that was asked.
+    """
+    payload = recovered(table.submit.request, sent) if table.submit else {}
+    return Context(
+        table=table, operation=operation, base=base, values=Values(texts=texts_of(operation), payload=payload)
+    )
 
 
 def read_handover(context: Context, spec: AcceptedSpec | LookupSpec, answer: Answer) -> Handover | Lacking | Unreadable:
@@ -92,6 +102,8 @@ def _read(context: Context, spec: AcceptedSpec | LookupSpec, answer: Answer) -> 
     job_id = _job_id(context, _id_places(spec), answer)
     if isinstance(job_id, Unreadable):
         return job_id
+    if isinstance(job_id, Lacking) and job_id.nothing and not _elsewhere(spec, answer):
+        return job_id
     params = _params(context.table, spec.params, answer)
     if isinstance(params, Lacking | Unreadable):
         return params
@@ -107,27 +119,30 @@ def _read(context: Context, spec: AcceptedSpec | LookupSpec, answer: Answer) -> 
         handle=handle,
         params=params,
     )
-    return _followable(context, known, job_id, url)
+    why = next((part for part in (url, job_id) if isinstance(part, Lacking)), None)
+    return _followable(context, known, why)
 
 
-def _followable(context: Context, known: Handover, job_id: str | Lacking, url: str | Lacking) -> Handover | Lacking:
-    """The handover, if the table builds a status request from it."""
-    if not (known.job_id or known.status_url or known.handle):
-        first = url if isinstance(url, Lacking) else job_id
-        return first if isinstance(first, Lacking) else Lacking("the answer has no job id and no address")
-    accepted = replace(
-        context.operation,
-        job_id=known.job_id,
-        status_url=known.status_url,
-        params={**context.operation.params, **known.params},
+def _elsewhere(spec: AcceptedSpec | LookupSpec, answer: Answer) -> bool:
+    """Whether there is an address or a handle, right or wrong."""
+    places = (*spec.status_url, _handle_place(spec))
+    return any(
+        isinstance(place, SentUrl) or (place is not None and not isinstance(read(place, answer), Gap))
+        for place in places
     )
+
+
+def _followable(context: Context, known: Handover, why: Lacking | None) -> Handover | Lacking:
+    """The handover, if the table builds a status request from it; ``why``: what it lacks."""
+    params = {**context.operation.params, **known.params}
+    accepted = replace(context.operation, job_id=known.job_id, status_url=known.status_url, params=params)
     try:
         status_request(context.table, accepted, handle=known.handle)
     except UsageError as error:
-        if isinstance(url, Lacking):
-            return url
-        named = f"the job {known.job_id} cannot be followed: " if known.job_id else ""
-        return Lacking(tell(named + error.message))
+        if why is None:
+            return Lacking(tell(f"the job {known.job_id} cannot be followed: {error.message}"))
+        named = f" (the job is {known.job_id})" if known.job_id else ""  # the only trace of it (INV-15)
+        return replace(why, problem=tell(why.problem + named))
     return known
 
 
@@ -158,7 +173,7 @@ def _job_id(context: Context, places: Iterable[IdPlace], answer: Answer) -> str 
 def _part(context: Context, part: IdPart, answer: Answer) -> str | Lacking | Unreadable:
     if isinstance(part, SentText):
         try:
-            return fill(part.template, context.values()) or Lacking("what was sent has no job id", nothing=True)
+            return fill(part.template, context.values) or Lacking("what was sent has no job id", nothing=True)
         except UsageError:
             return Lacking("what was sent has no job id", nothing=True)
     if isinstance(part, Segment):

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from jobtrack.core.actions import LookupSpec
 from jobtrack.core.answer import answer_of, observation, refused, unanswered
-from jobtrack.core.handover import Context, Lacking, read_handover
+from jobtrack.core.handover import Context, Lacking, context_of, read_handover
+from jobtrack.core.jsontext import Malformed
 from jobtrack.core.locate import Answer, Found, Unreadable, read, same
 from jobtrack.core.observation import Kind
 from jobtrack.core.operation import Operation
 from jobtrack.core.paging import next_of
+from jobtrack.core.place import Locator
 from jobtrack.core.reply import Answered, NoAnswer, Reply
 from jobtrack.core.request import lookup_request
 from jobtrack.core.sealed import SubmitBytes
 from jobtrack.core.submission import Handover, LookupKind, LookupSeen
 from jobtrack.core.table import ProviderTable
 from jobtrack.core.target import resolve, target_allowed
-from jobtrack.core.template import leaves
+from jobtrack.core.template import LEAF, Values, fill, leaves
 from jobtrack.errors import UsageError
 
 
@@ -55,8 +57,7 @@ def read_lookup(
         base = lookup_request(table, operation, sent, page=page).url
     except UsageError as error:
         return seen.unread(error.message)
-    context = Context(table=table, operation=operation, sent=sent, base=base)
-    return seen.read(spec, context, page)
+    return seen.read(spec, context_of(table, operation, sent, base), page)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +92,11 @@ class _Page:
     def found(self, spec: LookupSpec, context: Context, items: list[Answer]) -> tuple[Handover, ...] | Unreadable:
         """Every job of this operation up to here, each once."""
         jobs = {_identity(job): job for job in self.known}
+        wanted = _wanted(spec, context.values)
+        if isinstance(wanted, Unreadable):
+            return wanted
         for item in items:
-            matches = _matches(spec, context, item)
+            matches = _matches(wanted, item)
             if isinstance(matches, Unreadable):
                 return matches
             if not matches:
@@ -139,11 +143,38 @@ def _identity(job: Handover) -> str:
 def _items(spec: LookupSpec, answer: Answer) -> list[Answer] | Unreadable:
     """The jobs that the page lists; the answer itself if it is about one job."""
     if spec.items is None:
-        whole = Unreadable("there is no object in the answer")
-        return [answer] if isinstance(answer.document, dict) else _problem(answer) or whole
+        if isinstance(answer.document, Malformed):
+            return Unreadable(answer.document.problem)
+        return [answer] if isinstance(answer.document, dict | list) else Unreadable("the answer is no object")
     listed = read(spec.items, answer)
     if isinstance(listed, Unreadable):
         return listed
     if not isinstance(listed, Found) or not isinstance(listed.value, list):
         return Unreadable(f"no list at {spec.items.source or 'the root'}")
     return [replace(answer, document=item) for item in listed.value]
+
+
+Wanted = tuple[tuple[Locator, object], ...]
+
+
+def _wanted(spec: LookupSpec, values: Values) -> Wanted | Unreadable:
+    """What an item must say to be a job of this operation; a part of the payload keeps its JSON type."""
+    try:
+        return tuple((place, _value(text, values)) for place, text in spec.match)
+    except UsageError as error:
+        return Unreadable(error.message)
+
+
+def _value(text: str, values: Values) -> object:
+    return leaves(text, values) if LEAF.fullmatch(text) else fill(text, values)
+
+
+def _matches(wanted: Wanted, item: Answer) -> bool | Unreadable:
+    """Whether an item says all of it, with exact types and letter case."""
+    for place, value in wanted:
+        seen = read(place, item)
+        if isinstance(seen, Unreadable):
+            return seen
+        if not isinstance(seen, Found) or not same(seen.value, value):
+            return False
+    return True

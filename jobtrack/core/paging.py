@@ -8,7 +8,9 @@ from urllib.parse import quote
 from jobtrack.core.actions import NextPage
 from jobtrack.core.locate import Answer, Found, Unreadable, read
 from jobtrack.core.place import Gap
+from jobtrack.core.template import CONTROL
 
+_LONGEST = 8000
 _LINK = re.compile(r"<([^<>]{0,4000})>((?:\s*;\s*(?:[^,;<>\"]|\"[^\"]*\"){0,500}){0,20})")
 _NEXT = re.compile(r"(?i);\s*rel\s*=\s*(?:\"(?:[^\"]*\s)?next(?:\s[^\"]*)?\"|next)\s*(?:;|$)")
 
@@ -30,14 +32,17 @@ def _text(seen: Found, ways: NextPage) -> str | Unreadable:
     value = seen.value
     if isinstance(value, bool) or not isinstance(value, str | int):
         return Unreadable("what names the next page is neither a text nor an integer")
-    return "" if str(value) == ways.end else str(value)
+    text = str(value)
+    if CONTROL.search(text) or len(text) > _LONGEST:
+        return Unreadable("what names the next page has control characters or is too long")
+    return "" if text == ways.end else text
 
 
 def linked(answer: Answer) -> str:
     """Target of the Link header with rel="next" (RFC 8288); "" if there is none."""
     for name, value in answer.headers:
         if name.lower() == "link":
-            for match in _LINK.finditer(value[:8000]):
+            for match in _LINK.finditer(value[:_LONGEST]):
                 if _NEXT.search(match[2]):
                     return match[1]
     return ""

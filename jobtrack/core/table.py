@@ -275,9 +275,11 @@ class Example:
     http: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
-    means: str  # an observation Kind
-    job_id: str  # of the operation it is read for
+    means: str  # an observation Kind; a SubmitMeaning or a LookupKind where `of` says so
+    job_id: str  # of the operation it is read for; with `of`: the one that must be read from it, "" for any
     params: Mapping[str, str] = field(default_factory=dict)  # of that operation; made up if the table gives none
+    of: str = "status"  # or "submit", "lookup": what was answered
+    payload: object = None  # of the submission; None: made up
     line: int = 0
 
 

@@ -119,7 +119,7 @@ def _conclude(runtime: Runtime, each: Attempt, turn: Turn, reply: Answered | NoA
     now = reply_time(runtime, turn, reply)
     operation = replace(turn.operation, last_sent_at=now)
     seen = observe_submission(turn.table, reply, operation=operation, sent=each.submission, now=now)
-    moved, asked = move_gate(runtime, turn, seen.observation, now)
+    moved, asked = (False, ()) if _unlisted_denial(seen) else move_gate(runtime, turn, seen.observation, now)
     scene = scene_of(runtime, turn, operation, now)
     fate = _one_question(seen, operation, moved, scene) or after_submission(scene, seen)
     never = isinstance(reply, NoAnswer) and reply.sent is Sent.NEVER
@@ -129,6 +129,11 @@ def _conclude(runtime: Runtime, each: Attempt, turn: Turn, reply: Answered | NoA
         event="submission", observation=seen.observation, details=details, asked=asked, draw=scene.draw, sent=not never
     )
     return write_fate(runtime, turn, scene, fate, read)
+
+
+def _unlisted_denial(seen: SubmitSeen) -> bool:
+    """A 401 or 403 that the table does not list proves nothing here; if access is gone, the look-up will meet it."""
+    return seen.observation.kind is Kind.DENIED and not seen.proves_no_job
 
 
 def _one_question(seen: SubmitSeen, operation: Operation, moved: bool, scene: Scene) -> Fate | None:

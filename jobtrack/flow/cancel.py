@@ -153,8 +153,8 @@ def _settled(runtime: Runtime, operation: Operation) -> Done | None:
 def _ask(runtime: Runtime, attempt: _Try) -> Errand:
     gate = pass_gate(runtime, attempt.table, attempt.operation)
     if not isinstance(gate, GateState):
-        wait = max(gate - runtime.store.now(), timedelta(seconds=1))
-        return Again(after=wait, said="The account is held back.")
+        wait = max(gate - runtime.store.now(), attempt.pause)
+        return _unsent(runtime, attempt.delivery, attempt.operation, "The account is held back.", after=wait)
     try:
         request = _request(runtime, attempt)
     except VaultError as error:
@@ -261,9 +261,11 @@ def _look_soon(runtime: Runtime, operation: Operation) -> None:
         runtime.scheduler.wake_now(moved)
 
 
-def _unsent(runtime: Runtime, delivery: Delivery, operation: Operation, said: str) -> Again | GiveUp:
+def _unsent(
+    runtime: Runtime, delivery: Delivery, operation: Operation, said: str, *, after: timedelta | None = None
+) -> Again | GiveUp:
     if delivery.attempts < runtime.timing.delivery_attempts:
-        return Again(said=said)
+        return Again(after=after, said=said)
     return _unsendable(runtime, operation, said)
 
 

@@ -187,9 +187,7 @@ class MemoryStore(MemoryNotices):
             return max(waits, default=timedelta(0))
 
     def _replace(self, row: Operation, wanted: Operation, entry: Mapping[str, Any]) -> None:
-        refused = meanwhile.refusal(row, wanted)
-        if refused:
-            raise StoreError(refused, operation=row.id)
+        _refuse(row, wanted)
         self.rows[row.id] = replace(wanted, audit_seq=row.audit_seq, audit_head=row.audit_head)
         self._append(row.id, entry)
 
@@ -313,6 +311,8 @@ class MemoryStore(MemoryNotices):
             moves = escalation.blocking
             if escalation.version != resolution.version or (moves and (row.terminal or row.fence != wanted.fence)):
                 raise StaleEvidence("The escalation changed since it was shown.")
+            if moves:
+                _refuse(row, wanted)
             stored = replace(resolution, at=now)
             self._close(escalation, stored)
             if wanted.state is OperationState.ABANDONED:
@@ -389,6 +389,12 @@ class MemoryStore(MemoryNotices):
     def reasons(self, operation_id: str) -> list[Reason]:
         """Reasons of the open escalations."""
         return [item.reason for item in self.open_escalations(operation_id)]
+
+
+def _refuse(row: Operation, wanted: Operation) -> None:
+    refused = meanwhile.refusal(row, wanted)
+    if refused:
+        raise StoreError(refused, operation=row.id)
 
 
 def _due(row: Operation, now: datetime) -> bool:

@@ -7,11 +7,13 @@ ignored, and the row decides. No task is retried by Celery: what failed is still
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from celery import shared_task
 
+from jobtrack.flow import advance as advance_flow
 from jobtrack.flow import deliver as deliver_flow
+from jobtrack.flow import submit as submit_flow
 from jobtrack.flow import sweep as sweep_flow
 from jobtrack.ports import Runtime
 from jobtrack.worker.scheduler import DELIVER, POLL, REPORT_CONFLICT, WAKE
@@ -32,13 +34,6 @@ def opaque_ids(args: Iterable[object]) -> list[str]:
     flat = (item for arg in args for item in (arg if isinstance(arg, list | tuple) else (arg,)))
     ids = (item for item in flat if isinstance(item, str) and 0 < len(item) <= LONGEST_ID)
     return list(dict.fromkeys(ids))[:MOST_IDS]
-
-
-def advance(runtime: Runtime, ids: Sequence[str]) -> int:
-    """Take due operations one step further, whatever their state; returns how many were taken up."""
-    from jobtrack.flow.advance import advance as advance_flow
-
-    return advance_flow(runtime, ids)
 
 
 class Drain:
@@ -73,7 +68,7 @@ class Drain:
         while more and runtime.elapsed() < end:
             due = runtime.store.due(limit=self._batch, grace=runtime.timing.grace)
             if due.operations:
-                advance(runtime, due.operations)
+                advance_flow.advance(runtime, due.operations)
             if due.deliveries:
                 runtime.scheduler.deliver(due.deliveries)
             count, more = count + len(due.operations), due.more
@@ -89,7 +84,7 @@ def wake(*args: object, **hints: object) -> None:
     del hints  # reserved for later releases
     runtime, ids = get_runtime(), opaque_ids(args)
     if ids:
-        advance(runtime, ids)
+        advance_flow.advance(runtime, ids)
     drain.run(runtime, asked=not ids)
 
 
@@ -113,11 +108,9 @@ def deliver(*args: object, **hints: object) -> None:
 )
 def report_conflict(*args: object, **hints: object) -> None:
     """Write down that an operation's id came with other content (R-ID-4). What came is not in the message."""
-    from jobtrack.flow.submit import report_conflict as report
-
     del hints
     for operation_id in opaque_ids(args)[:1]:
-        report(get_runtime(), operation_id)
+        submit_flow.report_conflict(get_runtime(), operation_id)
 
 
 @shared_task(name=SWEEP, ignore_result=True, acks_late=True, max_retries=0, send_events=False, serializer="json")

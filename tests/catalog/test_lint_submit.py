@@ -61,8 +61,9 @@ ERRORS: list[tuple[str, str, str]] = [
     ("unreachable", submit("rules: [{if: {/a: x}, then: already}, {if: {/a: x, /b: w}, then: rejected}]"), ""),
     ("unreachable", submit("rules: [{if: {/a: {present: true}}, then: busy}, {if: {/a: x}, then: busy}]"), ""),
     ("wildcard", submit("rules: [{if: {/code: '*'}, then: rejected}]"), ""),
-    ("unreachable", submit("final: {http: [302]}"), ""),
-    ("unreachable", submit(accepted="http: [303], job_id: /id, reads_status: true"), ""),
+    ("unreachable", submit("final: {http: [500]}"), ""),
+    ("unreachable", submit("final: {http: [304]}"), ""),
+    ("placeholder", submit(accepted='http: [202], job_id: /id, status_url: /u, paths: ["/{job_id}"]'), ""),
     # following
     ("no_acceptance", submit(accepted="job_id: /id"), ""),
     ("no_acceptance", submit("rules: [{if: {/a: x}, then: rejected}]", accepted="job_id: /id"), ""),
@@ -224,7 +225,7 @@ ERRORS: list[tuple[str, str, str]] = [
     ("place", 'result: {request: {path: "/{a}"}, values: {a: {http: status}}}', ""),
     ("host", 'result: {url: /u, redirects: ["https://a.example/x"]}', ""),
     ("host", "result: {url: /u, redirects: [a.example]}", ""),
-    ("host", 'result: {url: /u, credential_hosts: ["https://files.example"]}', ""),
+    ("host", 'result: {url: /u, credential_hosts: ["ftp://files.example"]}', ""),
     ("zero", "result: {url: /u, total: 0s}", ""),
     ("too_long", "result: {url: /u, total: 7h}", ""),
     # webhooks
@@ -320,8 +321,10 @@ def test_what_is_fine(top: str, status: str):
     [
         (
             submit("rejected: {http: [400, 500]}"),
-            "6:95: 500 by itself does not prove that this request can never make a job; remove it, "
-            "or write a rule that also tests what the body says.",
+            (
+                "6:95: 500 by itself does not prove that this request can never make a job; remove it, "
+                "or write a rule that also tests what the body says."
+            ),
         ),
         (
             submit("already: {http: [409]}, busy: {http: [409]}"),
@@ -329,8 +332,10 @@ def test_what_is_fine(top: str, status: str):
         ),
         (
             submit(request='path: "/jobs/{job_id}"'),
-            "6:26: {job_id} is known only once the provider has the job; write one of: {operation_id}, "
-            "{payload/name}, {reference}.",
+            (
+                "6:26: {job_id} is known only once the provider has the job; write one of: {operation_id}, "
+                "{payload/name}, {reference}."
+            ),
         ),
         (submit().replace("submit", "sumbit"), "6:1: The key sumbit is not known here; did you mean submit?"),
         (
@@ -339,7 +344,7 @@ def test_what_is_fine(top: str, status: str):
         ),
         (
             submit(accepted="http: 202, job_id: /id"),
-            "6:57: 202 does not fit here; write a list of codes such as [200, 202].",
+            "6:51: 202 does not fit here; write a list of codes such as [200, 202].",
         ),
     ],
 )

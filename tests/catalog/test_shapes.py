@@ -18,50 +18,11 @@ from jobtrack.core.observe import observe
 from jobtrack.core.reply import Answered
 from jobtrack.core.request import status_request, status_url
 from tests.catalog.builders import STATES, answer, means, table
+from tests.catalog.test_shapes_of_writes import COVERED
 
 KNOWN = Path(__file__).with_name("shapes.txt")
 
 ELSEWHERE = {
-    # Submitting
-    "ambiguous_submit_500": "an answer to a submission",
-    "client_supplied_id": "the caller names the job when submitting",
-    "conflict_means_already_submitted": "an answer to a submission",
-    "empty_submit_body": "an answer to a submission",
-    "header_priority_list": "which header of the submission's answer holds the status URL",
-    "idempotency_in_body": "repeating a submission",
-    "idempotency_in_query": "repeating a submission",
-    "multi_step_submit": "submitting",
-    "no_idempotency": "repeating a submission",
-    "one_submit_many_jobs": "each job is an operation of its own once submitted",
-    "redirect_303_submit": "an answer to a submission",
-    "same_call_submit_and_poll": "asking starts the job; the status half is http_status_state",
-    "short_idempotency_window": "repeating a submission",
-    "submit_without_id": "finding the job after submitting",
-    "sync_or_async_same_endpoint": "an answer to a submission",
-    "three_urls_in_submit": "an answer to a submission; the status URL is then stored",
-    "id_nested_in_operation_metadata": "where the submission's answer holds the id",
-    "poll_handle_differs_from_id": "the submission gives a secret handle, which needs sealed storage",
-    # Cancelling
-    "cancel_by_patch_state": "cancelling",
-    "delete_is_cancel": "cancelling",
-    # Fetching the result
-    "final_get_elsewhere": "fetching the result",
-    "paged_result": "fetching the result",
-    "paged_result_by_header": "fetching the result",
-    "redirect_result": "fetching the result",
-    "result_is_second_binary_get": "fetching the result",
-    "result_per_language": "fetching the result",
-    "result_url_refresh_by_refetch": "fetching the result",
-    "short_lived_result_url": "fetching the result",
-    "short_retention": "fetching the result",
-    "two_hop_result": "fetching the result",
-    # Webhooks
-    "many_events_per_webhook": "webhooks",
-    "signature_includes_url": "webhooks",
-    "unsigned_callback": "webhooks",
-    "webhook_only_failure": "webhooks",
-    "webhook_vocabulary_differs": "webhooks",
-    "webhooks_out_of_order": "webhooks",
     # After the end: a terminal operation is never polled again, a contradiction is only reported
     "success_can_revert": "after the end",
     "superseded_after_success": "after the end",
@@ -782,7 +743,7 @@ def test_guidance_and_error_texts_are_read_besides_the_state():
 def covered() -> set[str]:
     names = [name for row in SHAPES for name in row.names]
     names += [name for row in (*REQUESTS, *AUTHS) for name in row[0].split()]
-    return {*names, *STORED.split(), *PACE.split(), "eventually_consistent_lookup"}
+    return {*names, *STORED.split(), *PACE.split(), "eventually_consistent_lookup", *COVERED}
 
 
 def test_every_known_shape_is_tested_or_belongs_elsewhere():

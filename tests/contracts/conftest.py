@@ -41,6 +41,21 @@ class Bench:
     outbox: Callable[[str], list[tuple[str, str]]]  # (event, last error) of the undelivered
     texts: Callable[[], dict[str, str]]  # digest -> text of the tables
 
+    def unsent(self, operation_id: str = "op-1", **changes: Any) -> Operation:
+        """A submission that is stored and due, of which nothing was sent; added."""
+        now = self.store.now()
+        budget = Budget(
+            deadline=now + HOUR,
+            status_requests=3,
+            transport_failures=3,
+            rate_limited=3,
+            submissions=2,
+            lookups=2,
+            follow_for=HOUR,
+        )
+        fresh = {"job_id": "", "accepted_at": None, "state": OperationState.READY, "budget": budget}
+        return self.add(operation_id, **{**fresh, "idempotency_key": operation_id, "fingerprint": "f" * 64, **changes})
+
     def operation(self, operation_id: str = "op-1", **changes: Any) -> Operation:
         """A running operation that is due."""
         now = self.store.now()
@@ -106,7 +121,8 @@ def django_bench() -> Bench:
     clocks = {
         models.Operation: (
             *("created_at", "accepted_at", "deadline", "needed_by", "lease_until", "wake_at", "wake_until"),
-            *("not_before", "look_until"),
+            *("not_before", "look_until", "submit_by", "first_sent_at", "last_sent_at", "recover_until"),
+            *("hint_floor", "noticed_at"),
         ),
         models.Delivery: ("due_at", "lease_until", "wake_until"),
     }

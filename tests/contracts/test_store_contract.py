@@ -90,8 +90,13 @@ class TestAddAndGet:
                 rate_limited=7,
                 extensions=2,
                 needed_by=now,
+                submissions=5,
+                lookups=6,
+                follow_for=timedelta(days=400, microseconds=7),
             ),
-            spent=Spent(status_requests=4, transport_failures=3, rate_limited=2, extensions=1),
+            spent=Spent(
+                status_requests=4, transport_failures=3, rate_limited=2, extensions=1, submissions=5, lookups=6
+            ),
             state=S.RUNNING,
             status_url="https://api.acme.example/v1/exports/exp_1",
             provider_state="läuft",
@@ -113,6 +118,21 @@ class TestAddAndGet:
             on_failure="a.b",
             on_end="c.d",
             predecessor="op-0",
+            idempotency_key="op-1",
+            fingerprint="f" * 64,
+            sealed="gAAAAA" * 5000,
+            submit_by=now + HOUR,
+            first_sent_at=now,
+            last_sent_at=now + SECOND,
+            recover_until=now + HOUR,
+            doubt="The answer broke off.",
+            doubt_http=502,
+            acceptance_seen=True,
+            evidence={"job_id": "exp_2", "params": {"region": "eu"}},
+            hint_floor=now + SECOND,
+            hinted=True,
+            noticed_at=now,
+            cancel_state="requested",
         )
         (stored,) = bench.store.add([wanted], {}, TABLE)
         assert replace(bench.row(), audit_seq=0, audit_head="") == wanted

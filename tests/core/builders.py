@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from jobtrack.core.actions import AcceptedSpec, IdPlace, SubmitSpec
 from jobtrack.core.jsontext import JsonObject
 from jobtrack.core.locate import Answer
 from jobtrack.core.operation import Budget, Operation, OperationState
-from jobtrack.core.place import Body, Header, HttpStatus, Locator, RequestSpec
+from jobtrack.core.place import Body, BodyKind, Header, HttpStatus, Locator, RequestSpec
 from jobtrack.core.reply import Answered
+from jobtrack.core.sealed import SubmitBytes
 from jobtrack.core.table import FieldType, Meaning, Polling, ProviderTable, ResultSpec, StatePart, StateRow, StatusSpec
 
 T0 = datetime(2030, 1, 7, 12, tzinfo=UTC)
@@ -97,3 +99,25 @@ def members(**values: object) -> JsonObject:
 
 def answer(document: object, status: int = 200, *headers: tuple[str, str]) -> Answer:
     return Answer(status=status, headers=headers, document=document)
+
+
+# --- submissions ------------------------------------------------------------------------------------
+
+SUBMIT = SubmitSpec(
+    request=RequestSpec(method="POST", path="/v1/jobs", body_kind=BodyKind.JSON, body="{payload}"),
+    accepted=AcceptedSpec(job_id=(IdPlace(parts=(body("/id"),)),)),
+    accepted_http=frozenset({202}),
+    error=(body("/error"),),
+)
+SENT = SubmitBytes(
+    method="POST",
+    url="https://api.provider.example/v1/jobs",
+    headers=(("Accept", "application/json"), ("Content-Type", "application/json")),
+    body=b'{"name":"n-1","rows":3}',
+)
+SUBMITTED = replace(OPERATION, job_id="", state=OperationState.SUBMITTING, accepted_at=None, idempotency_key="op-1")
+
+
+def submitting(submit: Mapping[str, object] | None = None, **changes: object) -> ProviderTable:
+    """The standard table with a submission, with changes to it and to the table."""
+    return table(submit=replace(SUBMIT, **(submit or {})), **changes)  # type: ignore[arg-type]

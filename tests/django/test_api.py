@@ -85,7 +85,7 @@ class TestTrack:
 
         monkeypatch.setattr(site.runtime.scheduler, "wake", fail)
         assert track("acme", job_id="job-1").state == "running"
-        assert "announce_first_looks" in caplog.text
+        assert "announce_stored" in caplog.text
 
     def test_many_are_stored_together_or_not_at_all(self, site):
         jobs = [{"job_id": f"job-{number}", "operation_id": f"order-{number}"} for number in range(3)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.core.files.storage import InMemoryStorage
 
 from jobtrack.core.sealed import Sealed
 from jobtrack.core.table import RequestLimits
@@ -15,6 +16,7 @@ from jobtrack.worker import sweeper, wiring
 from jobtrack.worker.scheduler import CeleryScheduler
 from jobtrack_django import apps, runtime
 from jobtrack_django.store import DjangoStore
+from jobtrack_django.testing import rehearsal
 
 
 def test_declared_proxies_reach_the_transport(settings):
@@ -89,6 +91,27 @@ def test_named_keys_seal_in_their_order_and_are_read_when_used(settings, monkeyp
     text = vault.seal("op-1", SEALED)
     assert FernetVault(["new"]).open("op-1", text) == SEALED
     assert vault.open("op-1", FernetVault(["old"]).seal("op-1", SEALED)) == SEALED
+
+
+def test_a_rehearsal_stores_results_in_memory():
+    """A test of a site leaves no file in its storage."""
+    with rehearsal() as site, wiring.get_runtime().files.open(stored()) as file:
+        assert file.read() == b"x"
+        assert isinstance(site.runtime.files.used_storage(), InMemoryStorage)
+
+
+def stored():
+    writer = wiring.get_runtime().files.writer("op-1", "r.csv", resume=None)
+    writer.feed(b"x")
+    return writer.finish()
+
+
+def test_results_go_where_the_settings_say(settings, tmp_path):
+    settings.MEDIA_ROOT = str(tmp_path / "media")
+    settings.JOBTRACK = {"RESULT_SPOOL": tmp_path / "spool"}
+    writer = wiring.get_runtime().files.writer("op-1", "r.csv", resume=None)
+    assert len(list((tmp_path / "spool").iterdir())) == 1
+    assert (tmp_path / "media" / writer.finish().path).exists()
 
 
 def test_the_secrets_of_notices_are_found_by_account(settings):

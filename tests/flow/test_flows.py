@@ -612,7 +612,6 @@ BAD = [
     ({"deadline": 0 * S}, UsageError),
     ({"status_requests": 0}, UsageError),
     ({"status_url": "https://evil.example/jobs/1"}, UsageError),
-    ({"status_url": "https://api.acme.example/jobs/1?sig=abc"}, UsageError),
     ({"status_url": "https://api.acme.example/jobs/1", "job": ".."}, UsageError),
     ({"status_url": "https://api.acme.example/jobs/1", "params": {"region": "eu"}}, UsageError),
 ]
@@ -635,6 +634,17 @@ def test_a_status_url_of_an_allowed_host_is_used_as_given(world: World) -> None:
     world.track(DONE, status_url="https://api.acme.example/v2/jobs/job-1")
     world.run()
     assert [seen.request.url for seen in world.provider.log] == ["https://api.acme.example/v2/jobs/job-1"]
+
+
+def test_a_status_url_with_a_query_is_used_and_kept_sealed_only(world: World) -> None:
+    """INV-33: it may be a capability."""
+    url = "https://api.acme.example/v2/jobs/job-1?sig=canary"
+    world.track(DONE, status_url=url)
+    assert world.op().status_url == ""
+    assert "canary" not in repr(world.store.rows) + repr(world.store.audit)
+    world.run()
+    assert [seen.request.url for seen in world.provider.log] == [url]
+    assert world.op().state is OperationState.SUCCEEDED
 
 
 def test_looks_stay_in_their_bounds_over_a_long_job(world: World) -> None:

@@ -87,6 +87,8 @@ class Oracle(Arrival):
         """Compare what changed with what this method may change."""
         if method == "gates":
             self.gates_read[process.name] = result
+        elif method == "resolve":
+            self.doubts.resolved(args[1].id, args[0].option, args[0].job_id)
         for op, row in self.store.rows.items():
             old = self._known.get(op)
             if old is row:
@@ -129,7 +131,8 @@ class Oracle(Arrival):
         for name in (*_COUNTERS, "deadline"):
             was, limit = getattr(old.budget, name), getattr(new.budget, name)
             accepted = name == "deadline" and not old.job_id and bool(new.job_id)  # it counts from the acceptance
-            fine = limit == was or accepted or (limit > was and method == "resolve")
+            permitted = name == "submissions" and self.doubts.approved[op] > self.doubts.used[op]
+            fine = limit == was or accepted or (limit > was and (method == "resolve" or permitted))
             self.demand(fine, "INV-02", f"{op}: the limit {name} was moved by {method}")
         moved = new.fence != old.fence
         self.demand(moved == (method == "claim"), "INV-13", f"{op}: fence {old.fence} -> {new.fence} by {method}")
@@ -179,6 +182,8 @@ class Oracle(Arrival):
         if committed is Committed.STALE:
             self.machine.count("late answer kept as evidence")
             return
+        if commit.entry["event"] == "look_up":  # each page is a request of its own, written down before it is sent
+            self.granted[wanted.id, wanted.fence] = self.machine.clock.us
         truth = self.truth(wanted.id)
         for question in commit.questions:
             self._asked(wanted, question.reason)
@@ -221,7 +226,6 @@ class Oracle(Arrival):
         key = resolution.escalation_id
         self.demand(key not in self.decided, "INV-28", f"escalation {key} was decided twice")
         self.decided.add(key)
-        self.doubts.resolved(wanted.id, resolution.option, resolution.job_id)
         if wanted.state is _S.RUNNING:
             self.truth(wanted.id).stopped = False
 
@@ -347,7 +351,7 @@ class Oracle(Arrival):
 
 def _last(row: Operation) -> datetime:
     """What limits this state, or the end of a person's grant, which may still be under way."""
-    limits = {_S.READY: row.submit_by, _S.UNCONFIRMED: row.recover_until, _S.SUBMITTING: row.last_sent_at}
+    limits = {_S.READY: row.submit_by, _S.UNCONFIRMED: row.recover_until}
     limit = limits.get(row.state) or row.budget.deadline
     return max(limit, row.look_until or limit)
 

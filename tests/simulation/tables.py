@@ -103,7 +103,7 @@ _SUBMIT = SubmitSpec(
     busy_http=frozenset({429}),
     error=(_at("error"),),
     recovery=Recovery(deadline=30 * S, requests=20, first=0.5 * S, base=S, factor=1.5, cap=3 * S),
-    within=25 * S,
+    within=60 * S,
     attempts=4,
 )
 

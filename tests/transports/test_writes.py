@@ -82,10 +82,11 @@ def test_questions_still_share_a_connection(serve, send) -> None:
     assert server.connects == 2
 
 
-def test_a_write_on_a_connection_that_is_not_made_is_proven_unsent(send, serve) -> None:
-    server = serve(answers(ok()))
-    server.close()
-    [reply] = send(server, "POST", body=b"{}")
+def test_a_write_on_a_connection_that_is_not_made_is_proven_unsent(transport) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        origin = f"http://127.0.0.1:{free.getsockname()[1]}"
+    asked = request(origin, method="POST", body=b"{}")
+    [(_, reply)] = transport().send([(asked, table(origin))])
     assert (reply.sent, reply.trouble) == (Sent.NEVER, Trouble.CONNECT_REFUSED)
 
 

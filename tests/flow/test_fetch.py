@@ -1,0 +1,842 @@
+"""Fetching results on a virtual clock: one sentence per test (R-END-2, R-END-4, R-SEC-1, R-READ-6, B039, B063)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from jobtrack.core.actions import FetchSpec, Hop, NextPage
+from jobtrack.core.escalation import Reason
+from jobtrack.core.gate import GateState, HoldReason
+from jobtrack.core.operation import OperationState
+from jobtrack.core.place import Header, RequestSpec
+from jobtrack.core.reply import Request
+from jobtrack.core.sealed import Sealed
+from jobtrack.core.table import ProviderTable, ResultSpec, Retention
+from jobtrack.flow.errand import Again, Done, Errand, GiveUp, conclude
+from jobtrack.flow.fetch import fetch, lease_of
+from jobtrack.ports import Runtime
+from jobtrack.records import RESULT, Delivery, Followup, JobResult, ResultState
+from jobtrack.testing import FakeProvider, VirtualClock, answer, memory_runtime, no_answer
+from jobtrack.testing.provider import Script, cut
+from tests.core.builders import OPERATION, T0, S, body, table
+
+API = "https://api.provider.example"
+FILES = "https://files.provider.example"
+STATUS = "/v1/jobs/job-1"
+LINKED = FetchSpec(url=(body("/result/url"),))
+DELIVERY = "op-1:result"
+
+
+def succeeded(url: str = f"{FILES}/r/1?sig=SIGSECRET", **more: object) -> Any:
+    return answer(json={"id": "job-1", "status": "succeeded", "result": {"url": url}, **more})
+
+
+def with_result(spec: FetchSpec, **changes: object) -> ProviderTable:
+    return table(result=spec, **changes)
+
+
+@dataclass
+class Site:
+    """One operation that has succeeded, and the errand to fetch its result."""
+
+    spec: FetchSpec
+    table: ProviderTable | None = None
+    sealed: Sealed = field(default_factory=Sealed)
+
+    def __post_init__(self) -> None:
+        self.clock = VirtualClock(T0)
+        self.provider = FakeProvider(self.clock)
+        self.runtime: Runtime = memory_runtime(
+            self.table or with_result(self.spec), provider=self.provider, clock=self.clock
+        )
+        row = replace(
+            OPERATION,
+            state=OperationState.SUCCEEDED,
+            observed_at=T0,
+            sealed=self.runtime.vault.seal("op-1", self.sealed) if self.sealed else "",
+        )
+        self.store.add([row], {"event": "test"}, with_result(self.spec))
+        self.want()
+
+    @property
+    def store(self) -> Any:
+        return self.runtime.store
+
+    def want(self) -> None:
+        self.store.note("op-1", {"event": "wanted"}, errand=Followup(event=RESULT))
+
+    def script(self, path: str, *replies: Script, method: str = "GET") -> None:
+        self.provider.on(method, path, *replies)
+
+    def take(self) -> Delivery:
+        taken = self.store.take_delivery(DELIVERY, owner="me", lease=300 * S)
+        assert taken is not None
+        return taken
+
+    def once(self) -> Errand:
+        """One try, concluded as a delivery would."""
+        (row,) = self.store.get(["op-1"])
+        delivery = self.take()
+        outcome = fetch(self.runtime, delivery, row)
+        conclude(self.runtime, delivery, row, outcome, owner="me")
+        return outcome
+
+    def until_rest(self) -> list[Errand]:
+        """Tries, each when it is due, until the errand is done or a person is asked."""
+        outcomes = []
+        for _ in range(50):
+            outcomes.append(self.once())
+            if not isinstance(outcomes[-1], Again):
+                return outcomes
+            due = self.store.next_due_at()
+            self.clock.advance_to(due)
+        raise AssertionError("it never ends")
+
+    @property
+    def result(self) -> JobResult:
+        kept = self.store.result("op-1")
+        assert kept is not None
+        return kept
+
+    def content(self) -> dict[str, bytes]:
+        return {file.name: self.runtime.files.stored[file.path] for file in self.result.files}
+
+    def asked(self, path: str) -> list[Request]:
+        return [seen.request for seen in self.provider.log if path in seen.request.url]
+
+    def entries(self) -> list[dict[str, Any]]:
+        found = (json.loads(entry.text) for entry in self.store.audit["op-1"])
+        return [entry for entry in found if entry["event"] == "fetch"]
+
+    def written(self) -> str:
+        """Everything at rest, as text."""
+        kept = [repr(self.store.result("op-1")), repr(self.store.escalations), repr(self.store.rows)]
+        kept += [entry.text for entry in self.store.audit["op-1"]]
+        return "\n".join([*kept, repr(self.store.outbox)])
+
+
+def linked(**changes: object) -> Site:
+    site = Site(replace(LINKED, **changes))  # type: ignore[arg-type]
+    site.script(STATUS, succeeded())
+    return site
+
+
+# --- one file -------------------------------------------------------------------------------------------
+
+
+def test_a_linked_file_is_stored_with_size_type_and_checksum() -> None:
+    site = linked()
+    site.script("/r/1", answer(body=b"a,b\n", headers={"Content-Type": "text/csv; charset=utf-8"}))
+    assert site.once() == Done()
+    (file,) = site.result.files
+    assert site.result.state is ResultState.COMPLETE
+    assert (file.name, file.size, file.content_type, file.complete) == ("result", 4, "text/csv", True)
+    assert file.sha256 == sha256(b"a,b\n").hexdigest()
+    assert site.content() == {"result": b"a,b\n"}
+    assert site.result.fetched_at == T0
+
+
+def test_fetching_moves_neither_the_state_nor_the_budgets_of_the_operation() -> None:
+    """R-END-2: a result is a record of its own."""
+    site = linked()
+    (before,) = site.store.get(["op-1"])
+    site.script("/r/1", answer(body=b"x"))
+    site.once()
+    (after,) = site.store.get(["op-1"])
+    assert replace(after, audit_seq=0, audit_head="") == replace(before, audit_seq=0, audit_head="")
+
+
+def test_a_storage_host_gets_no_credential_and_the_own_host_does() -> None:
+    """INV-32."""
+    site = linked()
+    site.script("/r/1", answer(body=b"x"))
+    site.once()
+    assert [seen.request.credentials for seen in site.provider.log] == [True, False]
+
+
+def test_a_declared_result_host_gets_the_credential() -> None:
+    site = linked(credential_hosts=(FILES,))
+    site.script("/r/1", answer(body=b"x"))
+    site.once()
+    assert [seen.request.credentials for seen in site.provider.log] == [True, True]
+
+
+def test_a_complete_result_is_not_fetched_again() -> None:
+    """A process that ended before it closed the errand."""
+    site = linked()
+    site.script("/r/1", answer(body=b"x"))
+    delivery, (row,) = site.take(), site.store.get(["op-1"])
+    assert fetch(site.runtime, delivery, row) == Done()
+    asked = len(site.provider.log)
+    site.clock.advance(301 * S)
+    assert site.once() == Done()
+    assert len(site.provider.log) == asked
+    assert [entry["outcome"] for entry in site.entries()] == ["complete", "complete"]
+
+
+# --- B039 ---------------------------------------------------------------------------------------------
+
+
+def test_a_plain_link_that_is_not_there_yet_costs_one_status_read() -> None:
+    """B039: 404, 404, 200; the operation stays succeeded and no status is asked in between."""
+    site = Site(LINKED)
+    site.script(STATUS, succeeded(f"{API}/api/jobs/job-1/result"))
+    site.script("/api/jobs/job-1/result", answer(404, json={}), answer(404, json={}), answer(body=b"# text"))
+    outcomes = site.until_rest()
+    assert [type(outcome) for outcome in outcomes] == [Again, Again, Done]
+    times = [seen.at for seen in site.provider.log if "/result" in seen.request.url]
+    assert len(times) == 3
+    assert all(later - earlier >= S for earlier, later in pairwise(times))
+    assert len(site.asked(STATUS)) == 1
+    assert site.content() == {"result": b"# text"}
+    assert {seen.request.method for seen in site.provider.log} == {"GET"}  # nothing is ever submitted
+
+
+def test_a_link_that_never_comes_alive_ends_with_a_question_and_the_job_stays_succeeded() -> None:
+    """B039, first variant."""
+    site = Site(replace(LINKED, attempts=2))
+    site.script(STATUS, succeeded(f"{API}/api/jobs/job-1/result"))
+    site.script("/api/jobs/job-1/result", answer(404, json={}))
+    *_, last = site.until_rest()
+    assert isinstance(last, GiveUp)
+    assert len(site.asked("/v1/jobs/")) == 2
+    assert len(site.asked("/api/jobs/")) == 6
+    assert site.store.reasons("op-1") == [Reason.RESULT_UNAVAILABLE]
+    assert site.store.get(["op-1"])[0].state is OperationState.SUCCEEDED
+    assert site.result.state is ResultState.UNAVAILABLE
+    assert "HTTP 404" in site.result.detail
+
+
+@pytest.mark.parametrize("empty_ok", [False, True])
+def test_a_file_of_no_bytes_is_a_result_only_if_the_table_says_so(empty_ok: bool) -> None:
+    """B039, second variant."""
+    site = linked(empty_ok=empty_ok, attempts=2)
+    site.script("/r/1", answer(body=b""))
+    *_, last = site.until_rest()
+    assert isinstance(last, Done if empty_ok else GiveUp)
+    assert (site.runtime.files.stored == {}) is not empty_ok
+
+
+def test_a_short_body_is_retried_and_never_complete() -> None:
+    """B039, third variant; R-READ-6."""
+    site = linked()
+    site.script("/r/1", cut(answer(body=b"whole file"), after=5), answer(body=b"whole file"))
+    first = site.once()
+    assert isinstance(first, Again)
+    assert (site.result.state, site.runtime.files.stored) == (ResultState.WANTED, {})
+    site.clock.advance_to(site.store.next_due_at())
+    assert site.once() == Done()
+    assert site.content() == {"result": b"whole file"}
+
+
+# --- dead links and doubtful answers ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 410])
+def test_a_dead_link_asks_the_same_job_again(code: int) -> None:
+    """R-END-4: a fresh link comes from a fresh status answer, never from a submission."""
+    site = Site(LINKED)
+    site.script(STATUS, succeeded(f"{FILES}/r/old?sig=1"), succeeded(f"{FILES}/r/new?sig=2"))
+    site.script("/r/old", answer(code))
+    site.script("/r/new", answer(body=b"x"))
+    assert [type(outcome) for outcome in site.until_rest()] == [Again, Done]
+    assert site.result.reads == 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "word"),
+    [
+        (answer(json={"id": "job-1", "status": "running"}), "pending"),
+        (answer(json={"id": "job-1", "status": "failed"}), "failure"),
+        (answer(json={"id": "other", "status": "succeeded"}), "job_id_mismatch"),
+        (answer(404, json={}), "not_found"),
+        (answer(500), "transport_failure"),
+        (no_answer(), "no answer"),
+    ],
+)
+def test_a_status_that_no_longer_says_success_is_told_and_changes_nothing(reply: Script, word: str) -> None:
+    site = Site(replace(LINKED, attempts=1))
+    site.script(STATUS, reply)
+    outcome = site.once()
+    assert isinstance(outcome, GiveUp)
+    assert word in outcome.question.detail
+    assert site.store.get(["op-1"])[0].state is OperationState.SUCCEEDED
+
+
+def test_reads_are_debited_before_they_are_sent() -> None:
+    """A process that ends while it asks has used the read."""
+    seen: list[int] = []
+    site = Site(LINKED)
+    site.script(STATUS, lambda _: seen.append(site.result.reads) or succeeded())  # type: ignore[func-returns-value]
+    site.script("/r/1", answer(body=b"x"))
+    site.once()
+    assert seen == [1]
+
+
+def test_a_wait_of_the_storage_host_is_kept_and_holds_nobody_else() -> None:
+    site = linked()
+    site.script("/r/1", answer(503, headers={"Retry-After": "90"}))
+    assert site.once() == Again(after=90 * S, said="The answer was HTTP 503.")
+    assert site.store.gates([("acme", "default")])["acme", "default"].reason is HoldReason.NONE
+
+
+def test_a_wait_of_the_own_host_holds_the_account() -> None:
+    """R-POLL-4."""
+    site = Site(LINKED)
+    site.script(STATUS, succeeded(f"{API}/files/1"))
+    site.script("/files/1", answer(429, headers={"Retry-After": "90"}))
+    assert isinstance(site.once(), Again)
+    assert site.store.gates([("acme", "default")])["acme", "default"].reason is HoldReason.GUIDANCE
+
+
+def test_a_held_account_costs_nothing() -> None:
+    site = linked()
+    held = GateState(reason=HoldReason.GUIDANCE, held_until=T0 + 60 * S)
+    site.store.move_gate("acme", "default", GateState(), held)
+    assert site.once() == Again(after=60 * S, said="The account is held back.")
+    assert site.provider.log == []
+    assert site.store.result("op-1") is None
+
+
+def test_after_the_retention_a_dead_link_is_final_and_the_question_says_so() -> None:
+    """R-TABLE-5."""
+    site = Site(LINKED, table=with_result(LINKED, retention=Retention(result=timedelta(hours=1))))
+    site.script(STATUS, succeeded())
+    site.script("/r/1", answer(410))
+    site.clock.advance(timedelta(hours=2))
+    outcome = site.once()
+    assert isinstance(outcome, GiveUp)
+    assert "kept results until 2030-01-07 13:00" in outcome.question.detail
+
+
+def test_a_person_who_asks_again_gets_fresh_tries() -> None:
+    site = linked(attempts=1)
+    site.script("/r/1", answer(404), answer(body=b"x"))
+    assert isinstance(site.once(), GiveUp)
+    site.want()
+    assert site.once() == Done()
+    assert site.result.reads == 1
+
+
+def test_a_process_that_ended_after_giving_up_only_asks_again() -> None:
+    site = linked(attempts=1)
+    site.script("/r/1", answer(404))
+    (row,) = site.store.get(["op-1"])
+    first = fetch(site.runtime, site.take(), row)
+    asked = len(site.provider.log)
+    site.clock.advance(301 * S)
+    second = site.once()
+    assert isinstance(first, GiveUp)
+    assert isinstance(second, GiveUp)
+    assert len(site.provider.log) == asked
+
+
+# --- what is no result -------------------------------------------------------------------------------
+
+
+def test_html_is_no_result_unless_it_is_listed() -> None:
+    page = answer(body=b"<html>", headers={"Content-Type": "text/html"})
+    plain, listed = linked(attempts=1), linked(types=("text/html",))
+    for site in (plain, listed):
+        site.script("/r/1", page)
+    assert isinstance(plain.once(), GiveUp)
+    assert listed.once() == Done()
+
+
+def test_another_type_than_those_listed_is_refused_before_its_first_byte() -> None:
+    site = linked(types=("text/csv",), attempts=1)
+    site.script("/r/1", answer(json={"error": "gone"}))
+    outcome = site.once()
+    assert isinstance(outcome, GiveUp)
+    assert "application/json" in outcome.said
+    assert site.runtime.files.stored == {}
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_file_over_the_cap_is_given_up_at_once(declared: bool) -> None:
+    """R-END-4: declared or not, no more than the cap is stored, and no second try is made."""
+    site = linked(max_bytes=10)
+    headers = {"Content-Length": "11"} if declared else {}
+    site.script("/r/1", answer(body=b"x" * 11, headers=headers))
+    assert isinstance(site.once(), GiveUp)
+    assert site.runtime.files.stored == {}
+    assert len(site.asked("/r/1")) == 1
+
+
+@pytest.mark.parametrize(
+    "url", ["https://evil.example/r", "http://files.provider.example/r", f"{FILES}.evil.example/r", "//evil.example/r"]
+)
+def test_a_link_elsewhere_is_never_asked(url: str) -> None:
+    """R-SEC-1, INV-30. The status answer itself is refused where the table requires its link."""
+    spec = FetchSpec(url=(body("/other"),))
+    site = Site(spec)
+    site.script(STATUS, succeeded(other=url))
+    assert isinstance(site.once(), GiveUp)
+    assert [seen.request.url for seen in site.provider.log] == [API + STATUS]
+
+
+# --- redirects ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_declared_redirect_is_followed_without_the_credential(code: int) -> None:
+    site = Site(replace(LINKED, redirects=("https://storage.example",)))
+    site.script(STATUS, succeeded(f"{API}/files/1"))
+    site.script("/files/1", answer(code, headers={"Location": "https://storage.example/o/1?sig=X"}))
+    site.script("/o/1", answer(body=b"x"))
+    assert site.once() == Done()
+    assert [seen.request.credentials for seen in site.provider.log] == [True, True, False]
+
+
+def test_a_relative_redirect_to_the_own_host_goes_without_the_credential_too() -> None:
+    site = Site(LINKED)
+    site.script(STATUS, succeeded(f"{API}/files/1"))
+    site.script("/files/1", answer(302, headers={"Location": "../raw/1"}))
+    site.script("/raw/1", answer(body=b"x"))
+    assert site.once() == Done()
+    assert site.provider.log[-1].request.url == f"{API}/raw/1"
+    assert site.provider.log[-1].request.credentials is False
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["https://evil.example/x", "http://storage.example/x", "//evil.example/x", "https://storage.example:444/x", ""],
+)
+def test_any_other_redirect_is_refused(location: str) -> None:
+    """A Location is data, not permission (R-SEC-1)."""
+    site = Site(replace(LINKED, redirects=("https://storage.example",)))
+    site.script(STATUS, succeeded(f"{API}/files/1"))
+    site.script("/files/1", answer(302, headers={"Location": location} if location else {}))
+    assert isinstance(site.once(), GiveUp)
+    assert len(site.provider.log) == 2
+
+
+def test_redirects_in_a_circle_end() -> None:
+    site = Site(LINKED)
+    site.script(STATUS, succeeded(f"{API}/files/1"))
+    site.script("/files/1", answer(302, headers={"Location": "/files/1"}))
+    assert isinstance(site.once(), GiveUp)
+    assert len(site.asked("/files/1")) <= 4
+
+
+# --- resume ------------------------------------------------------------------------------------------
+
+TAGGED = {"ETag": '"v1"'}
+
+
+def resumed(*replies: Script, **changes: object) -> Site:
+    site = linked(ranges=True, **changes)
+    site.script("/r/1", cut(answer(body=b"0123456789", headers=TAGGED), after=4), *replies)
+    assert isinstance(site.once(), Again)
+    site.clock.advance_to(site.store.next_due_at())
+    return site
+
+
+def part(start: int, end: int, whole: str = "10", **headers: str) -> Any:
+    named = {"Content-Range": f"bytes {start}-{end}/{whole}", **TAGGED, **headers}
+    return answer(206, body=b"0123456789"[start : end + 1], headers=named)
+
+
+def test_a_cut_body_is_resumed_by_range_and_validator() -> None:
+    site = resumed(part(4, 9))
+    assert site.once() == Done()
+    headers = dict(site.asked("/r/1")[1].headers)
+    assert (headers["Range"], headers["If-Range"]) == ("bytes=4-", '"v1"')
+    assert site.content() == {"result": b"0123456789"}
+    assert site.result.files[0].sha256 == sha256(b"0123456789").hexdigest()
+
+
+def test_a_changed_file_begins_anew() -> None:
+    site = resumed(answer(body=b"other", headers={"ETag": '"v2"'}))
+    assert site.once() == Done()
+    assert site.content() == {"result": b"other"}
+
+
+def test_a_range_that_cannot_be_given_begins_anew_at_once() -> None:
+    site = resumed(answer(416), answer(body=b"0123456789"))
+    assert site.once() == Done()
+    assert "Range" not in dict(site.asked("/r/1")[2].headers)
+    assert site.content() == {"result": b"0123456789"}
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        part(3, 9),
+        part(5, 9),
+        part(4, 8),
+        answer(206, body=b"456789"),
+        part(4, 9, ETag='"v2"'),
+        answer(206, body=b"456789", headers={"Content-Type": "multipart/byteranges; boundary=x"}),
+    ],
+    ids=["earlier", "later", "short", "no range", "another validator", "several"],
+)
+def test_a_wrong_part_never_makes_a_file(reply: Any) -> None:
+    site = resumed(reply, answer(body=b"0123456789"))
+    assert isinstance(site.once(), Again)
+    assert site.runtime.files.stored == {}
+
+
+def test_an_error_page_in_between_does_not_change_what_is_resumed() -> None:
+    """The validator belongs to the bytes that are stored, not to the last answer."""
+    page = answer(body=b"<html>", headers={"Content-Type": "text/html", "ETag": '"page"'})
+    site = resumed(page, part(4, 9))
+    assert isinstance(site.once(), Again)
+    site.clock.advance_to(site.store.next_due_at())
+    assert site.once() == Done()
+    assert dict(site.asked("/r/1")[2].headers)["If-Range"] == '"v1"'
+    assert site.content() == {"result": b"0123456789"}
+
+
+@pytest.mark.parametrize(("ranges", "etag"), [(False, '"v1"'), (True, 'W/"v1"'), (True, "")])
+def test_without_ranges_or_a_strong_validator_a_file_begins_anew(ranges: bool, etag: str) -> None:
+    site = linked(ranges=ranges)
+    headers = {"ETag": etag} if etag else {}
+    site.script("/r/1", cut(answer(body=b"0123456789", headers=headers), after=4), answer(body=b"0123456789"))
+    assert [type(outcome) for outcome in site.until_rest()] == [Again, Done]
+    assert "Range" not in dict(site.asked("/r/1")[1].headers)
+    assert site.content() == {"result": b"0123456789"}
+
+
+# --- other ways to a result ----------------------------------------------------------------------------
+
+
+def test_an_inline_value_is_stored_as_one_json_file() -> None:
+    site = Site(FetchSpec(value=body("/output")))
+    site.script(STATUS, succeeded(output={"text": "häß", "n": [1, 2.5, None]}))
+    assert site.once() == Done()
+    assert json.loads(site.content()["result.json"]) == {"text": "häß", "n": [1, 2.5, None]}
+    assert site.result.files[0].content_type == "application/json"
+
+
+def test_a_second_request_brings_the_content() -> None:
+    """Two hops, as with a file id."""
+    hop = Hop(request=RequestSpec(path="/v1/files/{file_id}/content"), values=(("file_id", body("/output_file_id")),))
+    site = Site(FetchSpec(hop=hop))
+    site.script(STATUS, succeeded(output_file_id="file/7"))
+    site.script("/v1/files/file%2F7/content", answer(body=b"{}\n"))
+    assert site.once() == Done()
+    assert site.content() == {"result": b"{}\n"}
+    assert site.provider.log[-1].request.credentials is True
+
+
+def test_a_second_document_holds_the_link() -> None:
+    site = Site(FetchSpec(hop=Hop(request=RequestSpec(path="/v1/jobs/{job_id}/link")), url=(body("/href"),)))
+    site.script(STATUS, succeeded())
+    site.script("/v1/jobs/job-1/link", answer(json={"href": f"{FILES}/r/9?sig=1"}))
+    site.script("/r/9", answer(body=b"x"))
+    assert site.once() == Done()
+    assert site.content() == {"result": b"x"}
+
+
+def test_a_secret_handle_fills_the_second_request() -> None:
+    hop = Hop(request=RequestSpec(path="/v1/out/{handle}"))
+    site = Site(FetchSpec(hop=hop), sealed=Sealed(handle="HANDLESECRET"))
+    site.script(STATUS, succeeded())
+    site.script("/v1/out/HANDLESECRET", answer(body=b"x"))
+    assert site.once() == Done()
+    assert "HANDLESECRET" not in site.written()
+
+
+def test_each_item_of_a_list_is_a_file_of_its_own_name() -> None:
+    site = Site(FetchSpec(each=body("/files"), url=(body("/url"),), name=body("/name")))
+    files = [
+        {"url": f"{FILES}/a", "name": "a.csv"},
+        {"url": f"{FILES}/b", "name": "../../A.CSV"},
+        {"url": f"{FILES}/c", "name": None},
+    ]
+    site.script(STATUS, succeeded(files=files))
+    for name in "abc":
+        site.script(f"/{name}", answer(body=name.encode()))
+    assert site.once() == Done()
+    assert site.content() == {"a.csv": b"a", "A-2.CSV": b"b", "result-3": b"c"}
+
+
+def test_items_that_are_ids_are_asked_one_by_one() -> None:
+    per_item = Hop(request=RequestSpec(path="/v1/files/{item}"))
+    site = Site(FetchSpec(each=body("/files"), per_item=per_item))
+    site.script(STATUS, succeeded(files=["f1", "f2"]))
+    site.script("/v1/files/f1", answer(body=b"1"))
+    site.script("/v1/files/f2", answer(body=b"2"))
+    assert site.once() == Done()
+    assert site.content() == {"result-1": b"1", "result-2": b"2"}
+
+
+def test_files_that_are_complete_are_not_fetched_again_if_the_provider_names_them() -> None:
+    site = Site(FetchSpec(each=body("/files"), url=(body("/url"),), name=body("/name")))
+    files = [{"url": f"{FILES}/{name}", "name": name} for name in "ab"]
+    site.script(STATUS, succeeded(files=files))
+    site.script("/a", answer(body=b"a"))
+    site.script("/b", answer(500), answer(body=b"b"))
+    assert [type(outcome) for outcome in site.until_rest()] == [Again, Done]
+    assert len(site.asked(f"{FILES}/a")) == 1
+    assert site.content() == {"a": b"a", "b": b"b"}
+
+
+def test_files_without_names_follow_the_order_of_the_newest_answer() -> None:
+    """A list in another order must not make one file stand for another."""
+    site = Site(FetchSpec(each=body("/files"), url=(body("/url"),)))
+    one, two = {"url": f"{FILES}/a"}, {"url": f"{FILES}/b"}
+    site.script(STATUS, succeeded(files=[one, two]), succeeded(files=[two, one]))
+    site.script("/a", answer(body=b"a"))
+    site.script("/b", answer(500), answer(body=b"b"))
+    site.until_rest()
+    assert site.content() == {"result-1": b"b", "result-2": b"a"}
+
+
+def test_the_cap_is_on_all_files_together() -> None:
+    site = Site(FetchSpec(each=body("/files"), url=(body("/url"),), max_bytes=5))
+    site.script(STATUS, succeeded(files=[{"url": f"{FILES}/a"}, {"url": f"{FILES}/b"}]))
+    for name in "ab":
+        site.script(f"/{name}", answer(body=b"xxx"))
+    assert isinstance(site.once(), GiveUp)
+
+
+CONTENT = Hop(request=RequestSpec(path="/v1/rows"))
+
+
+@pytest.mark.parametrize(
+    ("ways", "first", "second"),
+    [
+        (NextPage(token=body("/next"), query="cursor"), answer(json={"next": "t&2"}), "cursor=t%262"),
+        (
+            NextPage(token=Header("X-Next"), query="cursor", end="null"),
+            answer(body=b"1", headers={"X-Next": "t2"}),
+            "cursor=t2",
+        ),
+        (NextPage(url=body("/next")), answer(json={"next": "/v1/rows?page=2"}), "page=2"),
+        (
+            NextPage(link=True),
+            answer(body=b"1", headers={"Link": '</v1/rows?page=9>; rel="last", </v1/rows?page=2>; rel="next"'}),
+            "page=2",
+        ),
+    ],
+    ids=["token in the body", "token in a header", "url", "link header"],
+)
+def test_pages_are_files_in_their_order(ways: NextPage, first: Any, second: str) -> None:
+    site = Site(FetchSpec(hop=CONTENT, next=ways))
+    last = answer(json={"next": None}, headers={"X-Next": "null", "Content-Type": "application/json"})
+    site.script(STATUS, succeeded())
+    site.script("/v1/rows", first, last)
+    assert site.once() == Done()
+    assert [request.url.partition("?")[2] for request in site.asked("/v1/rows")] == ["", second]
+    assert list(site.content()) == ["result-1", "result-2"]
+    assert site.content()["result-1"] == first.body
+
+
+def test_pages_of_a_list_of_files_are_walked_to_the_end() -> None:
+    listing = Hop(request=RequestSpec(path="/v1/list"))
+    site = Site(FetchSpec(hop=listing, each=body("/f"), url=(body("/u"),), next=NextPage(token=body("/n"), query="p")))
+    site.script(STATUS, succeeded())
+    pages = [{"f": [{"u": f"{FILES}/a"}], "n": 2}, {"f": [{"u": f"{FILES}/b"}], "n": ""}]
+    site.script("/v1/list", *(answer(json=page) for page in pages))
+    for name in "ab":
+        site.script(f"/{name}", answer(body=name.encode()))
+    assert site.once() == Done()
+    assert site.content() == {"result-1": b"a", "result-2": b"b"}
+
+
+def test_pages_that_repeat_never_make_a_result() -> None:
+    site = Site(FetchSpec(hop=CONTENT, next=NextPage(token=body("/next"), query="c"), attempts=1))
+    site.script(STATUS, succeeded())
+    site.script("/v1/rows", answer(json={"next": "same"}))
+    outcome = site.once()
+    assert isinstance(outcome, GiveUp)
+    assert "repeat" in outcome.said
+    assert len(site.asked("/v1/rows")) == 2
+
+
+def test_more_pages_than_allowed_never_make_a_result() -> None:
+    site = Site(FetchSpec(hop=CONTENT, next=NextPage(token=body("/next"), query="c"), pages=3))
+    site.script(STATUS, succeeded())
+    site.script("/v1/rows", *(answer(json={"next": str(number)}) for number in range(9)))
+    assert isinstance(site.once(), GiveUp)
+    assert len(site.asked("/v1/rows")) == 3
+    assert site.result.state is ResultState.UNAVAILABLE
+
+
+def test_a_next_page_elsewhere_is_never_asked() -> None:
+    site = Site(FetchSpec(hop=CONTENT, next=NextPage(url=body("/next"))))
+    site.script(STATUS, succeeded())
+    site.script("/v1/rows", answer(json={"next": "https://evil.example/v1/rows"}))
+    assert isinstance(site.once(), GiveUp)
+    assert not site.asked("evil.example")
+
+
+# --- secrets -----------------------------------------------------------------------------------------
+
+SIGNED = f"{FILES}/PATHSECRET/1?X-Amz-Signature={{}}&X-Amz-Security-Token=TOKSECRET&sig=AZSECRET"
+
+
+def test_a_signed_link_is_nowhere_at_rest_and_in_no_text(caplog: pytest.LogCaptureFixture) -> None:
+    """B063, INV-33: in no row, audit entry, question, log line, whatever the answer."""
+    replies = [answer(500, text="<Error/>"), no_answer(), answer(302), answer(body=b""), answer(403)]
+    caplog.set_level(logging.DEBUG)
+    for reply in replies:
+        site = Site(LINKED)
+        site.script(STATUS, succeeded(SIGNED.format("SIGSECRET")))
+        site.script("/PATHSECRET/1", reply)
+        outcome = site.once()
+        told = repr(outcome) + site.written() + caplog.text
+        assert [word for word in ("SIGSECRET", "TOKSECRET", "AZSECRET", "PATHSECRET") if word in told] == []
+
+
+def test_two_failures_with_other_signatures_read_alike() -> None:
+    """B063."""
+    told = []
+    for signature in ("SIG1", "SIG2"):
+        site = Site(LINKED)
+        site.script(STATUS, succeeded(SIGNED.format(signature)))
+        site.script("/PATHSECRET/1", answer(500))
+        told.append(repr(site.once()))
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize(
+    ("url", "secret", "kept"),
+    [
+        (f"{API}/files/1", False, f"{API}/files/1"),
+        (f"{API}/files/1", True, ""),
+        (f"{API}/files/1?sig=1", False, ""),
+        (f"{FILES}/1", False, ""),
+    ],
+)
+def test_only_a_plain_link_of_the_own_host_is_kept(url: str, secret: bool, kept: str) -> None:
+    hosts = ResultSpec(hosts=(FILES,), secret=secret)
+    site = Site(LINKED, table=table({"result": hosts}, result=LINKED))
+    site.script(STATUS, succeeded(url))
+    site.script("/files/1", answer(404))
+    site.script("/1", answer(404))
+    site.once()
+    assert site.result.link == kept
+
+
+def test_an_error_of_the_storage_is_told_by_its_kind_only(caplog: pytest.LogCaptureFixture) -> None:
+    class Full:
+        def writer(self, *_: object, **__: object) -> object:
+            raise OSError("s3://key:STORESECRET@bucket is full")
+
+    site = linked()
+    site.script("/r/1", answer(body=b"x"))
+    site.runtime = replace(site.runtime, files=Full())  # type: ignore[arg-type]
+    outcome = site.once()
+    assert isinstance(outcome, Again)
+    assert outcome.said == "The storage failed (OSError)."
+    assert "STORESECRET" not in site.written() + caplog.text
+
+
+def test_an_error_of_our_own_leaves_no_frame_with_a_link(caplog: pytest.LogCaptureFixture) -> None:
+    """Error hooks show the variables of each frame."""
+    site = linked()
+
+    def broken(_: Request) -> Any:
+        raise RuntimeError(SIGNED.format("SIGSECRET"))
+
+    site.script("/r/1", broken)
+    outcome = site.once()
+    assert isinstance(outcome, Again)
+    assert "TOKSECRET" not in repr(outcome) + site.written() + caplog.text
+    assert "RuntimeError" in outcome.said
+
+
+# --- the audit, the lease, and ends of processes --------------------------------------------------------
+
+
+def test_each_try_leaves_an_audit_entry_with_counts_and_codes() -> None:
+    site = linked()
+    site.script("/r/1", answer(500), answer(body=b"xyz"))
+    site.until_rest()
+    first, second = site.entries()
+    assert (first["outcome"], first["reads"], first["heard"], first["files"]) == ("again", [1, 5], ["200", "500"], 0)
+    assert (second["outcome"], second["reads"], second["bytes"], second["files"]) == ("complete", [2, 5], 3, 1)
+
+
+def test_a_try_ends_before_its_lease() -> None:
+    """A worker that is slow must not write into the next one's work."""
+    site = linked(total=timedelta(hours=1))
+    site.script("/r/1", lambda _: site.clock.advance(271 * S) and answer(body=b"x"))
+    outcome = site.once()
+    assert isinstance(outcome, Again)
+    assert "time for one try" in outcome.said
+
+
+def test_a_lease_leaves_room_for_a_whole_try() -> None:
+    site = linked(total=timedelta(hours=1))
+    assert lease_of(site.runtime, with_result(site.spec)) > timedelta(hours=1)
+    assert lease_of(site.runtime, table()) == site.runtime.timing.delivery_lease
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+def steps(site: Site, kill_at: int) -> int:
+    """Let the process end before step ``kill_at`` of everything it does outside; returns how many steps there were."""
+    count = 0
+    store = site.store
+
+    def counted(owner: Any, name: str) -> Any:
+        real = getattr(owner, name)
+
+        def step(*args: Any, **kwargs: Any) -> Any:
+            nonlocal count
+            count += 1
+            if count == kill_at:
+                raise Killed
+            done = real(*args, **kwargs)
+            count += 1
+            if count == kill_at:
+                raise Killed
+            return done
+
+        return step
+
+    class Watched:
+        def __getattr__(self, name: str) -> Any:
+            watched = name in ("keep_result", "note", "close_delivery", "fail_delivery")
+            return counted(store, name) if watched else getattr(store, name)
+
+    class WatchedProvider:
+        def __getattr__(self, name: str) -> Any:
+            return counted(site.provider, name) if name in ("send", "download") else getattr(site.provider, name)
+
+    runtime = replace(site.runtime, store=Watched(), transport=WatchedProvider())  # type: ignore[arg-type]
+    (row,) = store.get(["op-1"])
+    delivery = site.take()
+    try:
+        conclude(runtime, delivery, row, fetch(runtime, delivery, row), owner="me")
+    except Killed:
+        return 0
+    return count
+
+
+def listed() -> Site:
+    site = Site(FetchSpec(each=body("/files"), url=(body("/url"),), name=body("/name")))
+    files = [{"url": f"{FILES}/{name}", "name": name} for name in "ab"]
+    site.script(STATUS, succeeded(files=files))
+    for name in "ab":
+        site.script(f"/{name}", answer(body=name.encode()))
+    return site
+
+
+def test_a_process_may_end_anywhere_and_the_next_try_completes_without_doubles() -> None:
+    """Crash enumeration of a fetch: the end is the uncrashed end, and each file is there once (INV-06)."""
+    whole = steps(listed(), kill_at=0)
+    assert whole > 10
+    for kill_at in range(1, whole + 1):
+        site = listed()
+        steps(site, kill_at)
+        if site.store.outbox[DELIVERY].delivered:
+            continue
+        site.clock.advance(301 * S)
+        assert site.once() == Done(), kill_at
+        assert site.content() == {"a": b"a", "b": b"b"}, kill_at
+        assert len(site.runtime.files.stored) == 2, kill_at
