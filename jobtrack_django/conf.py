@@ -6,6 +6,7 @@ references (``env:NAME``, ``file:/path``, ``setting:NAME``, ``callable:dotted.pa
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
@@ -14,7 +15,6 @@ from functools import cache
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
@@ -24,6 +24,8 @@ from jobtrack.errors import ConfigurationError
 from jobtrack.ports import Timing
 
 NAME: Final = "JOBTRACK"
+
+_BASE_URL: Final = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+(/[A-Za-z0-9._~/-]*)?")
 
 REFERENCES: Final = ("env", "file", "setting", "callable")
 """Ways to name a secret."""
@@ -191,10 +193,10 @@ def _references(value: object) -> tuple[str, ...]:
 
 
 def _base_url(value: object) -> str:
-    parts = urlsplit(value) if isinstance(value, str) and value.isascii() and value.isprintable() else None
-    if parts is None or parts.scheme not in ("https", "http") or not parts.netloc or parts.query or parts.fragment:
-        raise _Unusable(f"must be the beginning of an address, such as 'https://www.example.com', not {value!r}.")
-    return parts.geturl().rstrip("/")
+    """What stands in front of a path in an address that others call."""
+    if not isinstance(value, str) or not _BASE_URL.fullmatch(value):
+        raise _Unusable("must be the beginning of an address, such as 'https://www.example.com'.")
+    return value.rstrip("/")
 
 
 def _folder(value: object) -> str:

@@ -16,13 +16,14 @@ from jobtrack.core.table import ProviderTable
 from jobtrack.errors import OperationNotFound, ResultNotReady, ResultUnavailable, UsageError
 from jobtrack.flow import fetch as flow
 from jobtrack.flow import story
-from jobtrack.flow.errand import conclude
+from jobtrack.flow.deliver import finish_errand
 from jobtrack.ports import Runtime
 from jobtrack.records import RESULT, Followup, ResultFile, ResultState
 from jobtrack.worker.wiring import get_runtime
 from jobtrack_django import conf
 from jobtrack_django.files import DjangoFiles
 from jobtrack_django.models import Operation
+from jobtrack_django.receipts import current_delivery
 
 _ERRAND = Followup(event=RESULT)
 
@@ -150,11 +151,13 @@ def _ask(runtime: Runtime, row: core.Operation, table: ProviderTable, *, announc
 
 def _try_now(runtime: Runtime, row: core.Operation, table: ProviderTable) -> records.JobResult:
     """One try in this process, unless another worker is at it or the next try is not due."""
-    owner, lease = runtime.token(), flow.lease_of(runtime, table)
+    # A handler has its own delivery's lease, which must outlast the try.
+    lease = runtime.timing.delivery_lease if current_delivery() else flow.lease_of(runtime, table)
+    owner = runtime.token()
     delivery = runtime.store.take_delivery(_ERRAND.delivery_of(row.id), owner=owner, lease=lease)
     if delivery is not None:
         outcome = flow.fetch(runtime, delivery, row, lease=lease)
-        conclude(runtime, delivery, row, outcome, owner=owner)
+        finish_errand(runtime, delivery, row, owner, outcome)
     return runtime.store.result(row.id) or records.JobResult(operation_id=row.id)
 
 

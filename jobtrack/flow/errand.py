@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from jobtrack.core import gate as gates
-from jobtrack.core.backoff import delivery_delay
 from jobtrack.core.escalation import Question
 from jobtrack.core.gate import GateState
 from jobtrack.core.observation import Kind, Observation
 from jobtrack.core.operation import Operation
 from jobtrack.core.table import ProviderTable
 from jobtrack.ports import Runtime
-from jobtrack.records import Delivery
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,18 +74,3 @@ def move_gate(
         if after is before or runtime.store.move_gate(*account, before, after):
             return
         before = runtime.store.gates([account]).get(account, gates.OPEN)
-
-
-def conclude(runtime: Runtime, delivery: Delivery, operation: Operation, outcome: Errand, *, owner: str) -> bool:
-    """Close the row of an errand, date its next try, or ask a person; True if nothing is left to do."""
-    if isinstance(outcome, Done):
-        return runtime.store.close_delivery(delivery, owner=owner)
-    again, question = None, None
-    if isinstance(outcome, Again):
-        again = delivery_delay(delivery.attempts) if outcome.after is None else outcome.after
-    else:
-        question = outcome.question
-    runtime.store.fail_delivery(delivery, owner=owner, error=outcome.said, again_in=again, question=question)
-    if question is not None:
-        runtime.listener.escalated(operation, (question,))
-    return False

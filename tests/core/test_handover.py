@@ -20,7 +20,7 @@ from jobtrack.core.sealed import SubmitBytes
 from jobtrack.core.submission import Handover
 from jobtrack.core.table import Param, ParamPattern, ProviderTable
 from jobtrack.core.target import resolve
-from tests.core.builders import SENT, STATUS, SUBMITTED, body, submitting
+from tests.core.builders import SENT, STATUS, SUBMITTED, body, members, submitting
 
 HOST = "https://api.provider.example"
 LOCATION = Header("Location")
@@ -293,7 +293,7 @@ def test_a_job_id_builds_the_address_if_the_other_one_is_refused() -> None:
 
 def test_a_refusal_still_names_the_job() -> None:
     """INV-15: without an address of the table nothing else would keep the job id."""
-    by = submitting(status={**{}, "request": RequestSpec()})
+    by = submitting(status={"request": RequestSpec()})
     lacking = taken({"id": 1}, ("Location", "https://evil.example/a?sig=s"), by=by, status_url=FOLLOWED)
     problem = "the address at header Location points to https://evil.example, which the table does not allow (the job is 1)"
     assert lacking == Lacking(problem, denied=True)
@@ -449,7 +449,7 @@ def test_a_member_that_is_told_twice_is_not_chosen_from(raw: bytes, accepted: Ma
 def test_an_item_of_a_look_up_is_read_by_its_own_places() -> None:
     spec = LookupSpec(request=RequestSpec(path="/v1/jobs"), found=ids(body("/id")), status_url=(Body(("url",), "/url"),))
     context = context_of(submitting(), SUBMITTED, None, f"{HOST}/v1/jobs?ref=1")
-    answer = Answer(status=200, document={"id": 7, "url": "/v1/jobs/7"})
+    answer = Answer(status=200, document=members(id=7, url="/v1/jobs/7"))
     assert read_handover(context, spec, answer) == Handover(job_id="7", status_url=f"{HOST}/v1/jobs/7")
 
 

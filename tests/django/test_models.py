@@ -14,7 +14,17 @@ from jobtrack.core.operation import TERMINAL, OperationState
 from jobtrack.flow.poll import poll
 from jobtrack.testing.provider import answer, no_answer
 from jobtrack_django import track
-from jobtrack_django.models import AccountGate, AuditEntry, Delivery, Escalation, Operation, TableText
+from jobtrack_django.models import (
+    AccountGate,
+    AuditEntry,
+    Delivery,
+    Escalation,
+    FollowUpReceipt,
+    JobResult,
+    Operation,
+    TableText,
+    WebhookReceipt,
+)
 from tests.contracts.conftest import HOUR, django_bench
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db]
@@ -40,6 +50,8 @@ def raw(statement):
         ("failures", "spent_transport_failures = limit_transport_failures + 1"),
         ("rate_limited", "spent_rate_limited = limit_rate_limited + 1"),
         ("extensions", "spent_extensions = limit_extensions + 1"),
+        ("submissions", "spent_submissions = limit_submissions + 1"),
+        ("lookups", "spent_lookups = limit_lookups + 1"),
         ("state_known", "state = 'done'"),
         *(("ended_rests", f"state = '{state.value}'") for state in sorted(TERMINAL)),
         ("ended_rests", "state = 'succeeded', wake_at = NULL, lease_until = deadline"),
@@ -59,17 +71,30 @@ def test_the_database_takes_rows_at_their_limits_and_rows_that_rest(row):
     assert Operation.objects.get().state == "succeeded"
 
 
-@pytest.mark.parametrize("key", ["audit_seq", "one_delivery", "one_gate"])
+@pytest.mark.parametrize("key", ["audit_seq", "one_delivery", "one_gate", "one_receipt", "one_result", "one_effect"])
 def test_the_database_keeps_keys_unique(row, key):
     """INV-21, INV-38: one audit entry of each number, one delivery of each event, one gate of each account."""
+    now = row.created_at
+    notice = {"provider": "acme", "account": "default", "notice_id": "n-1", "received_at": now}
     first, second = {
         "audit_seq": [AuditEntry(operation=row, seq=2, hash=text * 64, at=row.created_at) for text in "ab"],
         "one_delivery": [Delivery(id=f"op-1:{text}", operation=row, event="on_end") for text in "ab"],
         "one_gate": [AccountGate(provider="acme", account="default") for _ in "ab"],
+        "one_receipt": [WebhookReceipt(job_id=text, **notice) for text in "ab"],
+        "one_result": [JobResult(operation=row, state=text) for text in "ab"],
+        "one_effect": [FollowUpReceipt(key="op-1:on_end", created_at=now) for _ in "ab"],
     }[key]
-    first.save()
+    first.save(force_insert=True)
     with pytest.raises(IntegrityError), transaction.atomic():
-        second.save()
+        second.save(force_insert=True)
+
+
+def test_an_operation_leads_to_its_result(row):
+    with pytest.raises(JobResult.DoesNotExist):
+        assert row.result
+    kept = JobResult.objects.create(operation=row, state="wanted")
+    assert Operation.objects.get().result == kept
+    assert kept.to_core() == django_bench().store.result("op-1")
 
 
 def test_the_fence_is_never_negative(row):
@@ -221,9 +246,8 @@ def test_no_setting_asks_for_a_migration(settings, odd):
 
 
 def test_no_column_lists_words_of_settings_or_tables():
-    with_choices = [
-        field for model in (Operation, Escalation, AuditEntry) for field in model._meta.fields if field.choices
-    ]
+    models_with_words = (Operation, Escalation, AuditEntry, JobResult)
+    with_choices = [field for model in models_with_words for field in model._meta.fields if field.choices]
     assert with_choices == []
 
 
@@ -232,6 +256,9 @@ def test_rows_name_themselves(row):
         (escalation(row), "unknown_state of op-1"),
         (Delivery(id="op-1:on_end"), "op-1:on_end"),
         (AccountGate(provider="acme", account="default"), "acme/default"),
+        (JobResult(operation=row), "result of op-1"),
+        (WebhookReceipt(provider="acme", account="default", notice_id="n-1"), "acme/default n-1"),
+        (FollowUpReceipt(key="op-1:on_end"), "op-1:on_end"),
         (TableText(table_id="acme", revision=3, digest="d" * 64), "acme r3 dddddddddddd"),
     )
     assert [str(other) for other, _ in others] == [name for _, name in others]

@@ -18,12 +18,12 @@ from jobtrack.core.escalation import Option, Question, Reason, Resolution
 from jobtrack.core.operation import OperationState
 from jobtrack.errors import AlreadyDecided, OperationNotFound
 from jobtrack.flow.poll import poll
-from jobtrack.records import Commit, Committed
+from jobtrack.records import Commit, Committed, JobResult, Receipt, ResultState
 from jobtrack.testing.provider import answer
-from jobtrack_django.models import Escalation, Operation
+from jobtrack_django.models import Escalation, Operation, WebhookReceipt
 from jobtrack_django.statements import lost_race
 from jobtrack_django.store import DjangoStore
-from tests.contracts.conftest import FLOOR, LEASE, TABLE, django_bench
+from tests.contracts.conftest import FLOOR, HOUR, LEASE, TABLE, django_bench
 
 pytestmark = pytest.mark.database
 
@@ -109,13 +109,117 @@ def test_of_many_deciders_one_wins_and_the_others_are_told():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_adders_of_one_id_make_one_row():
-    """INV-20."""
+def test_fifty_adders_of_one_id_make_one_row_whatever_content_they_bring():
+    """INV-20: everybody sees the content that was first, and can tell their own from it."""
     bench = django_bench()
-    wanted = bench.operation()
-    stored = in_threads(20, lambda _: DjangoStore().add([wanted], {"event": "track"}, TABLE)[0])
-    assert {operation.audit_head for operation in stored} == {bench.row().audit_head}
+    wanted = [bench.operation(fingerprint=letter * 64) for letter in "ab"]
+    stored = in_threads(THREADS, lambda number: DjangoStore().add([wanted[number % 2]], {"event": "submit"}, TABLE)[0])
+    row = bench.row()
+    assert {(operation.audit_head, operation.fingerprint) for operation in stored} == {
+        (row.audit_head, row.fingerprint)
+    }
     assert len(bench.entries("op-1")) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_adders_whose_first_rolls_back_still_make_one_row():
+    """INV-20: MySQL ends the others' wait with a deadlock; only what is inside a caller's transaction may see it."""
+    bench = django_bench()
+
+    def roll_back(wanted):
+        with transaction.atomic():
+            DjangoStore().add([wanted], {"event": "submit"}, TABLE)
+            transaction.set_rollback(True)
+
+    for number in range(5):
+        wanted = bench.operation(f"op-{number}")
+
+        def add(number, wanted=wanted):
+            if number % 2:
+                (stored,) = DjangoStore().add([wanted], {"event": "submit"}, TABLE)
+                return stored.id
+            try:
+                roll_back(wanted)
+            except OperationalError as error:
+                assert lost_race(error)
+            return wanted.id
+
+        assert set(in_threads(16, add)) == {wanted.id}
+        assert len(bench.entries(wanted.id)) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_one_notice_in_many_threads_one_is_new():
+    """R-SEC-3."""
+    notices = [Receipt(provider="acme", account="default", notice_id=f"n-{n}", job_id="exp_1") for n in range(5)]
+    rounds = in_threads(20, lambda number: DjangoStore().receive(notices[:: -1 if number % 2 else 1]))
+    assert sum(new.count(True) for new in rounds) == len(notices) == WebhookReceipt.objects.count()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_notice_that_meets_the_end_of_a_look_is_never_lost():
+    """INV-26: whichever of the two is written first, the next look is at the floor that the look has set."""
+    bench = django_bench()
+    receipt = Receipt(provider="acme-export", account="default", notice_id="n-1", job_id="exp_1")
+    for number in range(5):
+        bench.add(name := f"op-{number}", hint_floor=bench.store.now())
+        (claim,) = bench.claim(name)
+        floor = bench.store.now() + HOUR
+        waits = replace(claim.operation, lease=None, wake_at=floor + HOUR, not_before=floor + HOUR, hint_floor=floor)
+
+        def race(number, waits=waits):
+            if number:
+                return DjangoStore().hint([receipt])
+            return DjangoStore().commit([Commit(operation=waits, entry={"event": "poll"})])
+
+        assert [Committed.DONE] in in_threads(8, race)
+        row = bench.row(name)
+        assert (row.wake_at, row.not_before, row.hinted) == (floor, floor, True)
+        assert bench.audited(name).faults == ()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_late_acceptance_that_meets_the_holder_s_commit_is_never_lost():
+    """INV-15: whichever of the two is written first, the row knows of the acceptance and is due."""
+    bench = django_bench()
+    for number in range(5):
+        bench.unsent(name := f"op-{number}", state=OperationState.UNCONFIRMED)
+        (slow,) = bench.claim(name, states=frozenset({OperationState.UNCONFIRMED}))
+        bench.shift(LEASE + SECOND)
+        (quick,) = bench.claim(name, states=frozenset({OperationState.UNCONFIRMED}))
+        accepted = replace(slow.operation, state=OperationState.RUNNING, job_id="exp_9", lease=None)
+        proof = Commit(operation=accepted, entry={"event": "submission"}, evidence={"job_id": "exp_9"})
+        waits = replace(quick.operation, lease=None, wake_at=quick.now + HOUR)
+
+        def race(number, proof=proof, waits=waits):
+            return DjangoStore().commit([Commit(operation=waits, entry={"event": "lookup"}) if number else proof])
+
+        assert sorted(in_threads(2, race)) == [[Committed.DONE], [Committed.STALE]]
+        (claim,) = bench.claim(name, states=frozenset({OperationState.UNCONFIRMED}))
+        assert claim.operation.evidence == {"job_id": "exp_9"}
+        assert bench.audited(name).faults == ()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_complete_result_outlives_every_other_writer():
+    bench = django_bench()
+    bench.add()
+    states = [ResultState.WANTED, ResultState.COMPLETE, ResultState.UNAVAILABLE]
+
+    def keep(number):
+        DjangoStore().keep_result(JobResult(operation_id="op-1", state=states[number % 3]))
+
+    in_threads(12, keep)
+    assert bench.store.result("op-1").state is ResultState.COMPLETE
+
+
+@pytest.mark.django_db
+def test_receipts_are_forgotten_when_no_notice_can_come_again():
+    store = DjangoStore()
+    store.receive([Receipt(provider="acme", account="default", notice_id="n-1", job_id="exp_1")])
+    assert store.forget_receipts(store.now() - HOUR) == 0
+    assert store.forget_receipts(store.now() + HOUR) == 1
+    assert WebhookReceipt.objects.count() == 0
 
 
 @pytest.mark.django_db(transaction=True)
@@ -146,7 +250,10 @@ def test_the_clock_is_the_databases_and_in_utc():
 
 
 HERE = Path(jobtrack_django.__file__).parent
-WRITERS = ["api", "chain", "decisions", "models", "outbox", "querysets", "statements", "store"]
+WRITERS = [
+    *("api", "chain", "decisions", "models", "models_beside", "notices", "outbox", "querysets", "receipts"),
+    *("statements", "store"),
+]
 CLOCKS = r"\b(?:datetime|date|timezone)\.(?:now|utcnow|today|localtime)\b|\bauto_now|\bimport time\b|\bfrom time\b"
 
 

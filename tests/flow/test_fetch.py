@@ -20,7 +20,8 @@ from jobtrack.core.place import Header, RequestSpec
 from jobtrack.core.reply import Request
 from jobtrack.core.sealed import Sealed
 from jobtrack.core.table import ProviderTable, ResultSpec, Retention
-from jobtrack.flow.errand import Again, Done, Errand, GiveUp, conclude
+from jobtrack.flow.deliver import finish_errand
+from jobtrack.flow.errand import Again, Done, Errand, GiveUp
 from jobtrack.flow.fetch import fetch, lease_of
 from jobtrack.ports import Runtime
 from jobtrack.records import RESULT, Delivery, Followup, JobResult, ResultState
@@ -86,7 +87,7 @@ class Site:
         (row,) = self.store.get(["op-1"])
         delivery = self.take()
         outcome = fetch(self.runtime, delivery, row)
-        conclude(self.runtime, delivery, row, outcome, owner="me")
+        finish_errand(self.runtime, delivery, row, "me", outcome)
         return outcome
 
     def until_rest(self) -> list[Errand]:
@@ -812,7 +813,7 @@ def steps(site: Site, kill_at: int) -> int:
     (row,) = store.get(["op-1"])
     delivery = site.take()
     try:
-        conclude(runtime, delivery, row, fetch(runtime, delivery, row), owner="me")
+        finish_errand(runtime, delivery, row, "me", fetch(runtime, delivery, row))
     except Killed:
         return 0
     return count

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from jobtrack.core.escalation import Option
+from jobtrack.core.escalation import Option, Reason
 from jobtrack.core.operation import Operation, OperationState
 from jobtrack.core.reply import Request
 from jobtrack.stores.memory import MemoryStore
@@ -36,6 +36,7 @@ class Doubts:
     approved: Counter[str] = field(default_factory=Counter)  # resubmissions that staff has permitted
     used: Counter[str] = field(default_factory=Counter)  # of them, sent
     attached: set[str] = field(default_factory=set)
+    works: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))  # what the site was told "yes" for
 
     # --- what leaves --------------------------------------------------------------------------------
 
@@ -101,10 +102,17 @@ class Doubts:
             for seen in self.lookups[exchange.op]
         )
 
+    def taken(self, op: str, work: str) -> None:
+        """INV-20: one operation id is one piece of work."""
+        self.works[op].add(work)
+        self.demand(len(self.works[op]) == 1, "INV-20", f"{op} stands for {sorted(self.works[op])}")
+
     # --- what is written ----------------------------------------------------------------------------
 
     def changed(self, old: Operation, new: Operation) -> None:
         op = new.id
+        if new.evidence and not old.evidence:
+            self.machine.count("a late acceptance became evidence")
         kept = not old.job_id or new.job_id == old.job_id
         self.demand(kept, "INV-15", f"{op} followed {old.job_id}, now {new.job_id}")
         constant = (new.idempotency_key, new.fingerprint) == (old.idempotency_key, old.fingerprint)
@@ -140,6 +148,7 @@ class Doubts:
             if job.way:
                 self._once(op)
                 self._kept(op)
+                self._counted(op)
 
     def _once(self, op: str) -> None:
         """INV-18: one effect, those that staff has permitted, and those of a sender that stood still."""
@@ -154,12 +163,21 @@ class Doubts:
     def _kept(self, op: str) -> None:
         """INV-15: an id that a living process had in hand is in the row, its evidence or its audit."""
         row = self.store.rows[op]
+        unknown = row.state is _S.ESCALATED and Reason.SUBMISSION_UNKNOWN in self.store.reasons(op)
         texts = [row.job_id, str(dict(row.evidence)), *(entry.text for entry in self.store.audit[op])]
         for exchange in self.submissions[op]:
             broken = exchange.received_us is None or exchange.task is None or exchange.task.broken
             for job_id in () if broken else exchange.job_ids:
                 found = any(job_id in text for text in texts)
                 self.demand(found, "INV-15", f"{op}: the answer of fence {exchange.fence} named {job_id}, now lost")
+                self.demand(not unknown, "INV-15", f"{op}: nobody acts on {job_id}, which an answer has named")
+
+    def _counted(self, op: str) -> None:
+        for exchange in self.submissions[op]:
+            if exchange.received_us is None:
+                self.machine.count("a submission's sender did not live to see the answer")
+            elif not exchange.committed:
+                self.machine.count("an answer to a submission was not written in time")
 
 
 def _content(request: Request) -> tuple[object, ...]:

@@ -107,6 +107,8 @@ class Oracle(Arrival):
             self._resolved(args[0], args[1])
         elif method == "move_gate" and result:
             self.machine.count(f"gate: {args[3].reason.value or 'open'}{' probe' if args[3].probe else ''}")
+        elif method == "note" and named.get("question") is not None:
+            self.machine.count(f"asked: {named['question'].reason.value}")
         elif method == "fail_delivery" and named["question"] is not None:
             self.machine.count("asked: delivery_failed")
 
@@ -184,6 +186,8 @@ class Oracle(Arrival):
             return
         if commit.entry["event"] == "look_up":  # each page is a request of its own, written down before it is sent
             self.granted[wanted.id, wanted.fence] = self.machine.clock.us
+        if commit.entry["event"] == "evidence":
+            self.machine.count("a late acceptance was read")
         truth = self.truth(wanted.id)
         for question in commit.questions:
             self._asked(wanted, question.reason)

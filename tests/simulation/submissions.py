@@ -149,18 +149,22 @@ class Desk:
         exchange.reply = no_answer("connection_lost")
 
     def _submit_503(self, exchange: Exchange) -> None:
-        exchange.reply = answer(503, text="try later")
+        """No job is made, which the code does not prove; its wish to wait may outlive the key."""
+        exchange.reply = answer(503, text="try later", headers=self._wait(exchange, 20))
 
     def _submit_refused(self, exchange: Exchange) -> None:
         exchange.reply = no_answer("connect_refused")
 
     def _submit_busy(self, exchange: Exchange) -> None:
         exchange.truth = "busy"
-        headers = {}
+        exchange.reply = answer(429, headers=self._wait(exchange, 6))
+
+    def _wait(self, exchange: Exchange, longest_s: int) -> dict[str, str]:
         if self.machine.chance.random() < 0.5:
-            seconds = self.machine.chance.randint(1, 6)
-            headers, exchange.wait_us = {"Retry-After": str(seconds)}, seconds * SECOND
-        exchange.reply = answer(429, headers=headers)
+            return {}
+        seconds = self.machine.chance.randint(1, longest_s)
+        exchange.wait_us = seconds * SECOND
+        return {"Retry-After": str(seconds)}
 
     def _submit_denied(self, exchange: Exchange) -> None:
         exchange.truth = "denied"

@@ -35,6 +35,12 @@ from tests.simulation.tables import FIRST_EDITION, SECOND_EDITION
 from tests.simulation.told import Told
 
 S = timedelta(seconds=1)
+_FLOWS: dict[str, Callable[[Runtime, Any], object]] = {
+    "poll": lambda runtime, ids: advance_flow.advance(runtime, ids),
+    "deliver": lambda runtime, ids: deliver_flow.deliver(runtime, ids),
+    "conflict": lambda runtime, ids: submit_flow.report_conflict(runtime, ids[0]),
+}
+"""What a worker does with each message."""
 TIMING = Timing(
     margin=S,
     early=S,
@@ -211,7 +217,7 @@ class World:
     def _give(self, process: Process) -> None:
         message = self.broker.take()
         what, ids = message
-        flow = advance_flow.advance if what == "poll" else deliver_flow.deliver
+        flow = _FLOWS[what]
 
         def ended(killed: bool) -> None:
             if killed:
@@ -356,8 +362,9 @@ class World:
             submit_flow.submit(runtime, [submit_flow.Submission(payload={"do": work}, **self._told(job))])
         except IdempotencyConflict as refused:
             self.machine.count(f"refused: {refused.code}")
+            runtime.scheduler.report_conflict(job.op)
         else:
-            self.machine.count("submitted by the site")
+            self.oracle.doubts.taken(job.op, work)
 
     def _heal(self) -> None:
         self.machine.healed = True

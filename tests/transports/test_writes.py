@@ -111,6 +111,8 @@ REFUSAL = b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}"
 
 
 def hangs_up(peer: Peer) -> None:
+    # What still waits to be sent is dropped with the connection; the answer must not wait for a receipt.
+    peer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     peer.sock.recv(1000)
     peer.say(REFUSAL)
 
