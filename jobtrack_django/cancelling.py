@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from django.db import transaction
+from django.db import connections, transaction
 
 from jobtrack.core.cancelling import refusal
+from jobtrack.errors import UsageError
 from jobtrack.flow.cancel import delivery_of, request_cancel
 from jobtrack.worker.wiring import get_runtime
 from jobtrack_django import conf
@@ -27,10 +28,11 @@ def cancel(operation: Operation, *, actor: str = "", reason: str = "") -> Operat
 
     Raises:
         UsageError: the table documents no cancellation, there is no job that could be named, the operation has ended,
-            or a cancellation was asked for already.
+            or a cancellation was asked for already; or a transaction is open on another database than the operation's.
         OperationNotFound: there is no such operation.
     """
     runtime, using = get_runtime(), conf.settings().database
+    _refuse_other_transaction(using)
     with transaction.atomic(using=using):
         row = Operation.objects.using(using).select_for_update().filter(pk=operation.pk).first()
         locked = row.to_core() if row else None
@@ -42,6 +44,16 @@ def cancel(operation: Operation, *, actor: str = "", reason: str = "") -> Operat
         # Robust: what happens to a wake-up is no concern of the caller; the sweeper finds the row.
         transaction.on_commit(announce, using=using, robust=True)
     return Operation.objects.using(using).get(pk=operation.pk)
+
+
+def _refuse_other_transaction(using: str) -> None:
+    """A rollback there could not take the cancellation back, and the job would be cancelled all the same."""
+    opened = [each.alias for each in connections.all(initialized_only=True) if each.in_atomic_block]
+    if opened and using not in opened:
+        raise UsageError(
+            f"A transaction is open on {opened[0]!r}, but the operation is in the database {using!r}: a rollback there "
+            f"would not take the cancellation back. Call cancel() from transaction.on_commit(..., using={opened[0]!r})."
+        )
 
 
 def cancel_effect(operation: Operation) -> str | None:

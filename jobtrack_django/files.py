@@ -93,14 +93,16 @@ class SpooledWriter:
         self._count(chunk)
 
     def finish(self) -> ResultFile:
-        """Hand the file over to the storage; what was spooled goes away."""
-        self._handle.flush()
+        """Hand the file over to the storage; what was spooled goes away. If that fails, it stays for ``pause``."""
         digest, storage = self._digest.hexdigest(), self._files.used_storage()
-        path = self._stored_already(storage, digest)
-        if path is None:
-            self._handle.seek(0)
-            path = storage.save(self._free_path(storage), File(self._handle, name=self._name))
-        self._close()
+        try:
+            self._handle.flush()
+            path = self._stored_already(storage, digest)
+            if path is None:
+                self._handle.seek(0)
+                path = storage.save(self._free_path(storage), File(self._handle, name=self._name))
+        finally:
+            self._close()
         self._sweep_spool()
         return ResultFile(name=self._name, path=path, size=self._size, sha256=digest, complete=True)
 

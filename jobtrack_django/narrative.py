@@ -118,6 +118,11 @@ def _title(event: str) -> str:
         "look": _("Nothing sent"),
         "decision": _("A person decided"),
         "table_missing": _("No table"),
+        "cancel_requested": _("Cancellation wanted"),
+        "cancel_attempt": _("Cancelling begins"),
+        "cancel": _("Cancellation answered"),
+        "cancel_needless": _("Cancellation not needed"),
+        "cancel_unsent": _("Cancellation not sent"),
     }
     return titles.get(event) or event or _("Not readable")
 
@@ -134,6 +139,8 @@ def _sentences(event: str, body: Mapping[str, Any], seen: Mapping[str, Any], did
         yield _("The look before this one never came to its end: its request may have been sent, its answer is lost.")
     if event == "decision":
         yield from _choice(body)
+    if event.startswith("cancel"):
+        yield from _cancelling(event, body)
     if body.get("late"):
         yield _("This came too late and changed nothing.")
     if seen:
@@ -191,6 +198,29 @@ def _choice(body: Mapping[str, Any]) -> Iterator[str]:
         states = (words.state_label(str(before.get("state"))), words.state_label(str(body.get("state"))))
         changes.insert(0, _("state %(before)s → %(after)s") % {"before": states[0], "after": states[1]})
     yield _("Changed: %s.") % "; ".join(changes) if changes else _("Nothing about the operation changed.")
+
+
+def _cancelling(event: str, body: Mapping[str, Any]) -> Iterator[str]:
+    match event:
+        case "cancel_requested":
+            who, why = body.get("actor") or _("Somebody"), body.get("why")
+            wanted = _("%s wants the job cancelled at the provider.") % who
+            yield f"{wanted} “{why}”" if why else wanted
+            if body.get("effect"):
+                yield _("They were told: “%s”") % body["effect"]
+        case "cancel_attempt":
+            yield _("From here on the provider may hear it.")
+        case "cancel_needless":
+            yield _("The operation had ended: nothing was sent.")
+        case "cancel_unsent":
+            yield _("It could not be sent: %s") % body.get("detail")
+        case "cancel":
+            answered = {
+                "accepted": _("The provider accepted it; only its status says what became of the job."),
+                "refused": _("The provider refused it: the job goes on."),
+                "requested": _("Nothing was sent."),
+            }
+            yield answered.get(str(body.get("cancel"))) or _("Nobody knows whether the provider heard it.")
 
 
 def _raised(before: Mapping[str, Any], after: Mapping[str, Any], now: datetime | None) -> Iterator[str]:

@@ -96,7 +96,7 @@ def fetch_result(operation: Operation | str, *, wait: bool = True) -> JobResult:
     result = runtime.store.result(row.id)
     if result is None:
         result = _ask(runtime, row, table, announce=not wait)
-    if wait and result.state is ResultState.WANTED:
+    if wait and result.state is not ResultState.COMPLETE:
         result = _try_now(runtime, row, table)
     return _told(result, wait=wait)
 
@@ -150,7 +150,7 @@ def _ask(runtime: Runtime, row: core.Operation, table: ProviderTable, *, announc
 
 
 def _try_now(runtime: Runtime, row: core.Operation, table: ProviderTable) -> records.JobResult:
-    """One try in this process, unless another worker is at it or the next try is not due."""
+    """One try in this process, unless another worker is at it, the next try is not due, or a person has to decide."""
     # A handler has its own delivery's lease, which must outlast the try.
     lease = runtime.timing.delivery_lease if current_delivery() else flow.lease_of(runtime, table)
     owner = runtime.token()

@@ -218,4 +218,4 @@ def _unit(node: Node) -> HintUnit:
 
 def _not_found(node: Node, reader: Reader) -> NotFound:
     window = fill(node, **{"for": reader.duration})
-    return NotFound(window=window["for"], **fill(node, then=text))
+    return NotFound(window=window["for"], **fill(node, after_notice=reader.duration, then=text))

@@ -167,9 +167,6 @@ def _preconditions(checks: Checks, spec: SubmitSpec) -> None:
     for index, name in enumerate(spec.preconditions):
         if name.lower() in RESERVED:
             checks.error((*path, index), "header", f"{name} is set by jobtrack; remove it.")
-    if spec.preconditions and 412 not in spec.rejected_http:
-        message = "412 says that a precondition did not hold and nothing was made; add 412 to submit.rejected."
-        checks.warn(path, "precondition", message)
 
 
 def _durations(checks: Checks, spec: SubmitSpec) -> None:

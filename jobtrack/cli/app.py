@@ -14,6 +14,7 @@ from jobtrack.cli.diagram import diagram
 from jobtrack.cli.explain import explain
 from jobtrack.cli.replay import replay
 from jobtrack.cli.schedule import schedule
+from jobtrack.cli.schema import schema
 from jobtrack.cli.verify_audit import verify_audit
 from jobtrack.errors import JobtrackError, TableError
 
@@ -46,5 +47,5 @@ def main() -> None:
     """
 
 
-for command in (check, explain, replay, schedule, diagram, verify_audit):
+for command in (check, explain, replay, schedule, schema, diagram, verify_audit):
     main.add_command(command)

@@ -9,6 +9,7 @@ import click
 
 from jobtrack.cli import screen
 from jobtrack.cli.tables import find_table, tables_option
+from jobtrack.core.actions import SubmitMeaning, SubmitSpec
 from jobtrack.core.place import Condition, Gap
 from jobtrack.core.table import Meaning, ProviderTable, StateRow
 
@@ -24,6 +25,18 @@ _TARGET = {
     Meaning.INVALID: "escalated",
 }
 """Where an operation goes when it meets a meaning."""
+
+_PROVEN = {
+    SubmitMeaning.ACCEPTED: "running",
+    SubmitMeaning.ALREADY: "running",
+    SubmitMeaning.FINAL: "succeeded",
+    SubmitMeaning.REJECTED: "failed",
+    SubmitMeaning.DENIED: "escalated",
+    SubmitMeaning.BUSY: "ready",
+    SubmitMeaning.MISMATCH: "escalated",
+    SubmitMeaning.UNKNOWN: "unconfirmed",
+}
+"""Where an operation goes when an answer to its submission proves something; `final` may be another end too."""
 
 _ENDS = ("succeeded", "failed", "cancelled", "expired")
 
@@ -52,12 +65,51 @@ def edges(table: ProviderTable) -> list[Edge]:
     if open_states is None or open_states.starts_with:
         labels.setdefault("escalated", []).append("any other word (unknown_state)")
     return [
-        Edge(source="start", target="running", label="accepted"),
+        *_beginning(table),
         *(Edge(source="running", target=target, label=", ".join(words)) for target, words in labels.items()),
         Edge(source="running", target="escalated", label="deadline, budgets, an answer that cannot be read"),
         Edge(source="escalated", target="running", label="a person looks again or extends"),
         Edge(source="escalated", target="abandoned", label="a person closes it"),
     ]
+
+
+def _beginning(table: ProviderTable) -> list[Edge]:
+    """The way to a job that is followed."""
+    spec = table.submit
+    if spec is None:
+        return [Edge(source="start", target="running", label="accepted")]
+    labels: dict[str, list[str]] = {}
+    for rule in spec.rules:
+        words = " and ".join(_condition(condition) for condition in rule.conditions)
+        labels.setdefault(_PROVEN[rule.then], []).append(f"{words} ({rule.then.value})")
+    for meaning, codes in _lists(spec).items():
+        if codes:
+            named = ", ".join(str(code) for code in sorted(codes)[:8])
+            labels.setdefault(_PROVEN[meaning], []).append(f"HTTP {named} ({meaning.value})")
+    labels.setdefault("unconfirmed", []).append("any other answer, or none")
+    repeat = spec.idempotency is not None and spec.idempotency.lifetime
+    proof = spec.lookup is not None and spec.lookup.absence_is_proof_after is not None
+    return [
+        Edge(source="start", target="ready", label="submit()"),
+        Edge(source="start", target="running", label="track(): submitted elsewhere"),
+        Edge(source="ready", target="submitting", label="sent"),
+        *(Edge(source="submitting", target=target, label=", ".join(words)) for target, words in labels.items()),
+        *([Edge(source="unconfirmed", target="running", label="the look-up finds the job")] if spec.lookup else []),
+        *([Edge(source="unconfirmed", target="submitting", label="a permitted repeat")] if repeat or proof else []),
+        Edge(source="unconfirmed", target="escalated", label="nothing proves the outcome"),
+    ]
+
+
+def _lists(spec: SubmitSpec) -> dict[SubmitMeaning, frozenset[int]]:
+    return {
+        SubmitMeaning.ACCEPTED: spec.accepted_http,
+        SubmitMeaning.FINAL: spec.final_http,
+        SubmitMeaning.ALREADY: spec.already_http,
+        SubmitMeaning.REJECTED: spec.rejected_http,
+        SubmitMeaning.DENIED: spec.denied_http,
+        SubmitMeaning.BUSY: spec.busy_http,
+        SubmitMeaning.MISMATCH: spec.mismatch_http,
+    }
 
 
 def _row(row: StateRow) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -13,6 +14,7 @@ import click
 from jobtrack.catalog import sample_operation
 from jobtrack.catalog.examples import NOW
 from jobtrack.cli import screen
+from jobtrack.cli.explain_write import explain_write, show_write
 from jobtrack.cli.tables import find_table, tables_option
 from jobtrack.core.decide import Conclude, Decision, Stop, Wait, charge, decide
 from jobtrack.core.jsontext import parse
@@ -51,6 +53,9 @@ class Explained:
     callback=lambda _ctx, _option, values: dict(map(_param, values)),
     help="A parameter of the table (repeatable).",
 )
+@click.option("--submit", "of", flag_value="submit", help="REPLY answers the submission.")
+@click.option("--lookup", "of", flag_value="lookup", help="REPLY answers a look-up.")
+@click.option("--payload", help="With --submit or --lookup: the payload, as JSON; made up if left out.")
 @click.option("--looks", default=0, type=click.IntRange(0, 100_000), help="Looks made before this one.  [0]")
 @tables_option
 @screen.json_option
@@ -61,6 +66,8 @@ def explain(
     job_id: str | None,
     params: dict[str, str],
     looks: int,
+    of: str | None,
+    payload: str | None,
     folders: tuple[Path, ...],
     as_json: bool,
 ) -> None:
@@ -71,6 +78,10 @@ def explain(
     """
     found = find_table(table, folders)
     answer = load_reply(reply) if reply != "-" else load_reply("standard input", sys.stdin.buffer.read())
+    if of is not None:
+        document = explain_write(found, answer, params, _payload(payload), lookup=of == "lookup")
+        screen.show_json(document) if as_json else show_write(document)
+        return
     explained = _explain(found, answer, job_id, params, looks)
     if as_json:
         screen.show_json(_document(found, explained))
@@ -84,6 +95,14 @@ def _param(text: str) -> tuple[str, str]:
         message = f"--param needs NAME=VALUE, not {text!r}."
         raise UsageError(message)
     return name, value
+
+
+def _payload(text: str | None) -> object:
+    try:
+        return None if text is None else json.loads(text)
+    except ValueError:
+        message = f"--payload needs JSON, not {text!r}."
+        raise UsageError(message) from None
 
 
 def _explain(table: ProviderTable, reply: Reply, job_id: str | None, params: dict[str, str], looks: int) -> Explained:

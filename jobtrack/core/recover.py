@@ -252,6 +252,8 @@ def after_submission(scene: Scene, seen: SubmitSeen) -> Fate:
             return _doubt(scene, seen.observation, seen=True)
         case SubmitMeaning.BUSY | None:
             return _unsent(scene, seen.observation)
+        case SubmitMeaning.UNKNOWN if seen.handover is not None:
+            return _accepted(scene, seen)  # it was to be the end and names a job all the same: follow that (INV-15)
         case SubmitMeaning.UNKNOWN:
             return _doubt(scene, seen.observation)
     assert_never(seen.meaning)

@@ -15,7 +15,7 @@ from jobtrack.core.actions import FetchSpec
 from jobtrack.core.fetch import Fault
 from jobtrack.core.hop import file_request
 from jobtrack.core.operation import Operation
-from jobtrack.core.reply import Answered, NoAnswer, Request
+from jobtrack.core.reply import Answered, Flaw, NoAnswer, Request
 from jobtrack.core.table import ProviderTable
 from jobtrack.core.target import origin_of
 from jobtrack.ports import FileWriter, Refused, Runtime
@@ -182,6 +182,8 @@ class _Work:
     def _fault(self, reply: Answered | NoAnswer | None) -> Fault:
         if reply is None:
             return Fault(said="There was no answer.")
+        if isinstance(reply, Answered) and reply.flaw is Flaw.OVERSIZED:
+            return rules.too_large(self.spec)
         return rules.fault_of(reply, self.table, self.runtime.store.now())
 
     def _redirected(self, request: Request, reply: Answered) -> Request | Fault:

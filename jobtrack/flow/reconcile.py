@@ -163,6 +163,8 @@ def _unread(seen: LookupSeen) -> LookupSeen:
     """A page that was not read leaves absence unproven (B049)."""
     if seen.kind is not LookupKind.MORE:
         return seen
+    if len({found.job_id for found in seen.found}) == 1:
+        return replace(seen, kind=LookupKind.FOUND)
     detail = "The list goes on after the last page that may be read."
     return replace(seen, kind=LookupKind.UNREADABLE, observation=replace(seen.observation, detail=detail))
 

@@ -86,7 +86,7 @@ class Walk:
             fault = page if isinstance(page, Fault) else self._files_of(page)
             if fault is not None:
                 return fault
-        return None
+        return None if self.done or self.spec.empty_ok else Fault(said="The result has no files.")
 
     def _inline(self, status: Page) -> Fault | None:
         seen = None if self.spec.value is None else read(self.spec.value, status.answer)
@@ -111,9 +111,11 @@ class Walk:
             return request
         if self.spec.next is not None:
             return self._files_by_pages(request)
-        if rules.is_plain(request.url, self.table, self.operation.params) and len(request.url) <= LONGEST_LINK:
+        plain = rules.is_plain(request.url, self.table, self.operation.params)
+        if plain and self.spec.name is None and len(request.url) <= LONGEST_LINK:
             self.link = request.url
-        return self._file(_Target(name="result", request=request))
+        name, own = self._name(status.answer, 0)
+        return self._file(_Target(name=name, request=request, own_name=own))
 
     def _files_by_pages(self, first: Request) -> Fault | None:
         """The file itself is paged: each page is a file, and the answer tells where the next one is."""
@@ -188,8 +190,6 @@ class Walk:
         items = rules.items_of(self.spec.each, page.answer)
         if isinstance(items, Fault):
             return items
-        if not items and not self.spec.empty_ok and self.spec.next is None:
-            return Fault(said="The list of files is empty.")
         for item in items:
             fault = self._item(page, replace(page.answer, document=item), len(self.done) + 1)
             if fault is not None:
@@ -200,9 +200,12 @@ class Walk:
         request = self._item_request(page, item)
         if isinstance(request, Fault):
             return request
-        seen = None if self.spec.name is None else read(self.spec.name, item)
-        name, own = rules.file_name(seen.value if isinstance(seen, Found) else None, number, self._taken())
+        name, own = self._name(item, number)
         return self._file(_Target(name=name, request=request, own_name=own))
+
+    def _name(self, item: Answer, number: int) -> tuple[str, bool]:
+        seen = None if self.spec.name is None else read(self.spec.name, item)
+        return rules.file_name(seen.value if isinstance(seen, Found) else None, number, self._taken())
 
     def _item_request(self, page: Page, item: Answer) -> Request | Fault:
         if self.spec.per_item is not None:

@@ -92,7 +92,7 @@ def _buttons(
             operation,
             option,
             blocking=escalation.blocking,
-            extension=extension,
+            table=table,
             look=runtime.timing.look,
             now=runtime.store.now(),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -27,4 +28,9 @@ def test_the_report_comes_out_as_it_should(case: Case) -> None:
     assert case.expect, "a case without expectations proves nothing"
     report = run_case(case)
     assert report.differences == ()
-    assert report.operation.spent.status_requests == len([step for step in report.steps if step.observation])
+    asked, spent = Counter(each.kind for each in report.asked), report.operation.spent
+    assert (spent.status_requests, spent.submissions, spent.lookups) == (
+        asked["status"],
+        asked["submit"],
+        asked["lookup"],
+    )

@@ -105,7 +105,7 @@ status:
   progress: /progress
   expires_at: {header: X-Expires, unit: http_date}
   hints: [{body: /wait, unit: seconds}, {header: X-Wait, unit: milliseconds}]
-  not_found: {for: 90s, then: stop}
+  not_found: {for: 90s, after_notice: 20s, then: stop}
   stall_after: 1h
   stop_on: [tls, dns, tls]
 retention: {job: 30d, result: 24h}
@@ -238,7 +238,7 @@ def test_every_key_of_the_status_part_is_built():
             Hint(at=at("/wait"), unit=HintUnit.SECONDS),
             Hint(at=Header("X-Wait"), unit=HintUnit.MILLISECONDS),
         ),
-        not_found=NotFound(window=timedelta(seconds=90)),
+        not_found=NotFound(window=timedelta(seconds=90), after_notice=timedelta(seconds=20)),
         stall_after=timedelta(hours=1),
         stop_on=frozenset({Trouble.TLS, Trouble.DNS}),
     )

@@ -51,24 +51,37 @@ def test_every_alternative_of_the_page_is_good(line: str):
     assert codes(text) == []
 
 
+KEYS = "params|polling|states|rules|open|pick|result|error|not_found|examples|submit|cancel|webhook"
 WHOLE = [
-    block
+    part
     for block in BLOCKS[1:]
-    if re.match(r"(params|polling|states|rules|open|pick|result|error|not_found|examples):", block)
+    if re.match(rf"({KEYS}):", block)
+    for part in (
+        re.split(r"^(?=\w)", block, flags=re.MULTILINE)[1:] if block.startswith(("result", "webhook")) else [block]
+    )
 ]
+SUBMIT = next(block for block in BLOCKS if block.startswith("submit:"))
 
 
 @pytest.mark.parametrize("block", WHOLE, ids=lambda block: block.split(":")[0])
 def test_every_block_of_the_page_is_good(block: str):
-    if block.startswith(("params", "polling")):
-        text = table_text(top=block)
-    elif block.startswith("examples"):
+    states = "state: /status\nstates: {pending: [x], success: [w], stop: {cancelled: [c]}}\n"
+    if block.startswith("examples"):
         text = (
             BLOCKS[0].split("examples:")[0].replace("auth:", "params: {region: {from: account, pattern: slug}}\nauth:")
+            + (SUBMIT if "submit: true" in block else "")
             + block
         )
+    elif block.startswith(("polling", "submit", "cancel", "webhook")) or (
+        block.startswith("result") and "require" not in block
+    ):
+        region = "params: {job_region: {from: answer, pattern: slug}}\n" if "job_region" in block else ""
+        text = table_text(states, top=region + block)
+    elif block.startswith("params"):
+        answered = "accepted: {http: [202], job_id: /id, params: {job_region: /region}}"
+        text = table_text(states, top=f"{block}submit: {{request: {{path: /jobs}}, {answered}}}")
     elif block.startswith("states"):
         text = table_text("state: /status\n" + block)
     else:
-        text = table_text("state: /status\nstates: {pending: [x], success: [w]}\n" + block)
+        text = table_text(states + block if not block.startswith("state") else block)
     assert codes(text) == []

@@ -176,7 +176,7 @@ ERRORS: list[tuple[str, str, str]] = [
     ("place", submit("idempotency: {body: $.k, lifetime: 1d}"), ""),
     ("missing_key", submit("idempotency: {header: K}"), ""),
     ("header", submit("idempotency: {header: X-Request-Id, lifetime: 1d}"), ""),
-    ("header", submit("preconditions: [Authorization], rejected: {http: [412]}"), ""),
+    ("header", submit("preconditions: [Authorization]"), ""),
     ("header", submit(request="path: /jobs, headers: {Cookie: a}"), ""),
     ("auth", "auth: {query: key}\n" + submit(request="path: /jobs, query: {key: x}"), ""),
     # durations
@@ -257,7 +257,6 @@ def test_errors(code: str, top: str, status: str):
 WARNINGS = [
     ("overlap", submit("rules: [{if: {/a: x}, then: already}, {if: {/b: w}, then: rejected}]")),
     ("lifetime", submit("idempotency: {header: K, lifetime: 1m}")),
-    ("precondition", submit("preconditions: [If-Match]")),
     ("no_cancelled", 'cancel: {request: {path: "/{job_id}"}, effect: Stops.}'),
 ]
 
@@ -285,7 +284,7 @@ SILENT: list[tuple[str, str]] = [
     (submit(request='path: "/{payload/kind}", query: {k: "{payload/k?}"}, form: "{payload}"'), ""),
     (submit("idempotency: {header: K, lifetime: 0s}", request='path: /jobs, query: {k: "{idempotency_key}"}'), ""),
     (submit("idempotency: {body: /meta/k, lifetime: 1d, key: uuid}"), ""),
-    (submit("preconditions: [If-Match], rejected: {http: [412]}, ignore: [/at, /by]"), ""),
+    (submit("preconditions: [If-Match], ignore: [/at, /by]"), ""),
     (lookup("absence_is_proof_after: 30s, absent: {http: [404]}"), ""),
     (
         lookup(

@@ -18,7 +18,7 @@ from jobtrack.core.schedule import duration
 
 DATA = Path(__file__).parent / "data"
 TABLE = str(DATA / "demo-job.yaml")
-COMMANDS = ("check", "diagram", "explain", "replay", "schedule", "verify-audit")
+COMMANDS = ("check", "diagram", "explain", "replay", "schedule", "schema", "verify-audit")
 
 
 def run(*arguments: str, stdin: str | bytes | None = None, color: bool = False) -> Result:
@@ -176,6 +176,16 @@ def test_provider_text_cannot_steer_the_terminal(text: str) -> None:
     shown = run("explain", TABLE, "-", stdin=reply, color=True).stdout
     assert text not in shown
     assert "\u202e" not in shown
+
+
+# --- schema -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["provider", "outcome"])
+def test_schema_prints_what_is_published(name: str) -> None:
+    code, document = as_json("schema", name)
+    assert (code, document["$id"]) == (0, f"urn:jobtrack:schema:{name}-1")
+    assert run("schema", name).stdout == run("schema", name, "--json").stdout
 
 
 # --- schedule and diagram ---------------------------------------------------------------------------

@@ -39,7 +39,10 @@ def seen(reply: Reply, by: ProviderTable = LISTING, sent: SubmitBytes = SENT) ->
 def rule(then: SubmitMeaning, **conditions: object) -> SubmitRule:
     """Conditions by place; ``http`` is the code."""
     return SubmitRule(
-        conditions=tuple(Condition(at=at("http" if name == "http" else f"/{name}"), equals=(value,)) for name, value in conditions.items()),  # type: ignore[arg-type]
+        conditions=tuple(
+            Condition(at=at("http" if name == "http" else f"/{name}"), equals=(value,))
+            for name, value in conditions.items()
+        ),  # type: ignore[arg-type]
         then=then,
     )
 
@@ -120,7 +123,10 @@ def test_5xx_can_be_listed() -> None:
     told = seen(answered({}, 503, ("Retry-After", "7")), submitting({"busy_http": frozenset({503})}))
     assert (told.meaning, told.observation.kind) == (M.BUSY, Kind.RATE_LIMITED)
     assert told.observation.guidance
-    assert (told.observation.guidance.wait, told.observation.guidance.source) == (7 * S, DelaySource.PROVIDER_RETRY_AFTER)
+    assert (told.observation.guidance.wait, told.observation.guidance.source) == (
+        7 * S,
+        DelaySource.PROVIDER_RETRY_AFTER,
+    )
 
 
 def test_a_table_that_lost_its_submission_explains_nothing() -> None:
@@ -301,7 +307,9 @@ def test_a_parameter_of_the_answer_counts_for_its_own_result() -> None:
     spec = AcceptedSpec(job_id=FOLLOWED.job_id, params=(("region", body("/region")),), reads_status=True)
     by = submitting(
         {"accepted": spec},
-        status={"result": ResultSpec(require=((body("/url"), FieldType.URL),), hosts=("https://{region}.files.example",))},
+        status={
+            "result": ResultSpec(require=((body("/url"), FieldType.URL),), hosts=("https://{region}.files.example",))
+        },
         params={"region": Param(source="answer", pattern=ParamPattern.DNS_LABEL)},
     )
     document = {"id": 1, "status": "succeeded", "region": "eu", "url": "https://eu.files.example/1"}

@@ -71,7 +71,10 @@ BODIES = [
     ({"n": "{payload/job/n}", "y": "{payload/job/tags/1/y}"}, {"n": 7, "y": 1}),
     ({"odd": "{payload/job/a~1b~0c}"}, {"odd": "odd"}),
     ({"a": "{payload/job/nothing?}", "b": ["{payload/no?}", "{payload/job/n?}"]}, {"b": [7]}),
-    ({"id": "{operation_id}", "key": "{idempotency_key}", "ref": "{reference}"}, {"id": "op-1", "key": "op-1", "ref": "r 7"}),
+    (
+        {"id": "{operation_id}", "key": "{idempotency_key}", "ref": "{reference}"},
+        {"id": "op-1", "key": "op-1", "ref": "r 7"},
+    ),
     ({"text": "job {operation_id}", "x": 1}, {"text": "job {operation_id}", "x": 1}),
 ]
 
@@ -149,7 +152,9 @@ def test_a_header_takes_printable_ascii_only(text: str) -> None:
 
 
 def test_forms_and_graphql() -> None:
-    form = asking(body_kind=BodyKind.FORM, body={"a": "{payload/job/name}", "n": "{payload/job/n}", "z": "{payload/no?}"})
+    form = asking(
+        body_kind=BodyKind.FORM, body={"a": "{payload/job/name}", "n": "{payload/job/n}", "z": "{payload/no?}"}
+    )
     sent = prepared(form, PAYLOAD).submission
     assert (dict(sent.headers)["Content-Type"], sent.body) == ("application/x-www-form-urlencoded", b"a=a+b&n=7")
     document = {"query": "mutation {x}", "variables": {"input": "{payload/job}"}}
@@ -166,7 +171,10 @@ def test_a_submission_may_have_the_tables_own_condition() -> None:
 
 
 def test_parameters_fill_the_host_and_those_of_the_answer_are_not_given() -> None:
-    params = {"region": Param(source="caller", pattern=ParamPattern.DNS_LABEL), "shard": Param(source="answer", pattern=ParamPattern.SLUG)}
+    params = {
+        "region": Param(source="caller", pattern=ParamPattern.DNS_LABEL),
+        "shard": Param(source="answer", pattern=ParamPattern.SLUG),
+    }
     by = replace(submitting(), hosts=("https://{region}.api.example",), params=params)
     assert prepared(by, params={"region": "eu"}).submission.url == "https://eu.api.example/v1/jobs"
     with pytest.raises(UsageError, match="the provider tells the parameter 'shard'"):
@@ -221,7 +229,9 @@ def test_a_payload_that_json_cannot_say_is_refused_with_its_place(payload: objec
 
 
 def test_a_payload_is_copied_plainly() -> None:
-    assert prepared(payload={"a": Word.A, "b": (1, deep(MAX_DEPTH - 3))}).submission.body.startswith(b'{"a":"a","b":[1,[[')
+    assert prepared(payload={"a": Word.A, "b": (1, deep(MAX_DEPTH - 3))}).submission.body.startswith(
+        b'{"a":"a","b":[1,[['
+    )
     assert prepared(payload="x" * (MAX_BODY - 2)).submission.body[:2] == b'"x'
 
 
@@ -240,8 +250,12 @@ def test_the_key_is_put_where_the_table_says() -> None:
     assert json.loads(prepared(keyed(body=body("/meta/key"))).submission.body) == {"name": "n", "meta": {"key": "op-1"}}
     form = keyed(BodyKind.FORM, {"n": "{payload/name}"}, body=body("/key"))
     assert prepared(form).submission.body == b"n=n&key=op-1"
-    graphql = keyed(BodyKind.GRAPHQL, {"query": "q", "variables": {"in": "{payload}"}}, body=body("/in/clientMutationId"))
-    assert json.loads(prepared(graphql).submission.body)["variables"] == {"in": {"name": "n", "clientMutationId": "op-1"}}
+    graphql = keyed(
+        BodyKind.GRAPHQL, {"query": "q", "variables": {"in": "{payload}"}}, body=body("/in/clientMutationId")
+    )
+    assert json.loads(prepared(graphql).submission.body)["variables"] == {
+        "in": {"name": "n", "clientMutationId": "op-1"}
+    }
 
 
 @pytest.mark.parametrize(
@@ -303,8 +317,15 @@ def test_other_preconditions_are_refused(given_: Mapping[str, str], message: str
 # --- the fingerprint --------------------------------------------------------------------------------
 
 json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(st.characters(codec="utf-8")),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=5), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8")),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=5), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 

@@ -142,6 +142,19 @@ def test_missing_and_unknown_parameters_are_named() -> None:
         check_params(with_params("/v1"), {"owner": "x"})
 
 
+def test_parameters_of_the_answer_are_not_given_before_it() -> None:
+    asked = with_params("/v1", x=P.SLUG)
+    told = replace(asked, params={**asked.params, "y": Param(source="answer", pattern=P.SLUG)})
+    check_params(told, {"x": "1"}, submitting=True)
+    check_params(told, {"x": "1", "y": "2"})
+    with pytest.raises(UsageError, match="needs the parameter 'y'"):
+        check_params(told, {"x": "1"})
+    with pytest.raises(UsageError, match="the provider tells the parameter 'y'"):
+        check_params(told, {"x": "1", "y": "2"}, submitting=True)
+    with pytest.raises(UsageError, match="has no parameter 'z'"):
+        check_params(told, {"x": "1", "z": "2"}, submitting=True)
+
+
 def test_parameters_fill_host_and_path() -> None:
     asked = with_params("/r/{repo}/{job_id}", ("https://{region}.api.example",), region=P.DNS_LABEL, repo=P.SEGMENT)
     assert status_url(asked, job_id="1", params={"region": "eu", "repo": "a b"}) == "https://eu.api.example/r/a%20b/1"
@@ -276,6 +289,28 @@ def test_the_stored_address_is_the_address() -> None:
     assert status_request(asking(query=(("a", "b"),)), stored).url == f"{HOST}/v0/old/1?x=1"
 
 
+def test_a_sealed_address_counts_before_the_rows_own() -> None:
+    stored = replace(OPERATION, status_url=f"{HOST}/v0/1")
+    assert status_request(TABLE, stored, status_url=f"{HOST}/v0/1?sig=s").url == f"{HOST}/v0/1?sig=s"
+
+
+def test_a_handle_is_what_some_providers_are_asked_with() -> None:
+    asked = asking("/v1/get/{handle}", method="POST", body_kind=BodyKind.JSON, body={"token": "{handle}"})
+    request = status_request(asked, replace(OPERATION, job_id=""), handle="a/b")
+    assert (request.url, request.body) == (f"{HOST}/v1/get/a%2Fb", b'{"token":"a/b"}')
+    assert status_url(asked, job_id="job-1", params={}, handle="h") == f"{HOST}/v1/get/h"
+    with pytest.raises(UsageError, match=r"no value for \{handle\}"):
+        status_request(asked, OPERATION)
+
+
+def test_a_job_without_an_id_is_followed_by_its_address_alone() -> None:
+    """What has no value is never sent as an empty text."""
+    nameless = replace(OPERATION, job_id="", status_url=f"{HOST}/v0/1")
+    assert status_request(TABLE, nameless).url == f"{HOST}/v0/1"
+    with pytest.raises(UsageError, match=r"no value for \{job_id\}"):
+        status_request(asking(headers=(("X-Job", "{job_id}"),)), nameless)
+
+
 def test_a_table_adds_headers_but_never_a_condition_or_another_id() -> None:
     """B033: a conditional request could be answered with another job's "unchanged"."""
     headers = (
@@ -355,3 +390,6 @@ def test_the_job_id_alone_can_be_checked() -> None:
     check_job_id("job-1")
     with pytest.raises(UsageError, match="may not be ''"):
         check_job_id("")
+    check_job_id("x" * 500)
+    with pytest.raises(UsageError, match="more than 500 characters"):
+        check_job_id("x" * 501)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from importlib import resources
 from typing import Any
 
 import pytest
 from django.db.models import F
+from jsonschema import Draft202012Validator
 
 from jobtrack.catalog import load_text
 from jobtrack.ports import Runtime
@@ -16,6 +19,9 @@ from jobtrack.testing.clock import VirtualClock
 from jobtrack.testing.provider import FakeProvider
 from jobtrack.testing.runtime import NoScheduler, memory_runtime
 from jobtrack.worker import wiring
+
+_SCHEMA = (resources.files("jobtrack.catalog") / "schema" / "outcome-1.json").read_text(encoding="utf-8")
+OUTCOME = Draft202012Validator(json.loads(_SCHEMA))
 
 YAML = """
 jobtrack: 1
@@ -89,3 +95,18 @@ def site(settings) -> Iterator[Site]:
     runtime = replace(runtime, scheduler=Published())
     with wiring.use_runtime(runtime):
         yield Site(runtime=runtime, provider=provider)
+
+
+@pytest.fixture(autouse=True)
+def _each_outcome_fits_its_published_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-SUB-8: whatever a test does, what callers are told is what the schema says."""
+    from jobtrack_django import contract
+
+    made = contract.outcome
+
+    def checked(*facts: Any, **known: Any) -> dict[str, Any]:
+        told = made(*facts, **known)
+        assert [error.message for error in OUTCOME.iter_errors(told)] == []
+        return told
+
+    monkeypatch.setattr(contract, "outcome", checked)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from django.db import connections, transaction
 
+import jobtrack_django
 from jobtrack.core.actions import CancelSpec
+from jobtrack.core.cancel import CancelState
 from jobtrack.core.place import RequestSpec
 from jobtrack.errors import OperationNotFound, UsageError
 from jobtrack.flow.deliver import deliver
@@ -17,6 +22,7 @@ from jobtrack.flow.poll import poll
 from jobtrack.testing.provider import answer, no_answer
 from jobtrack_django import cancel, cancel_effect, track
 from jobtrack_django.models import AuditEntry, Delivery, Operation
+from jobtrack_django.narrative import history, tell
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
 
@@ -49,10 +55,20 @@ def test_nothing_is_asked_before_the_caller_s_commit(site, operation):
 
 
 def test_after_a_rollback_nothing_is_asked(site, operation):
-    with pytest.raises(RuntimeError), transaction.atomic():
+    with transaction.atomic():
         cancel(operation)
-        raise RuntimeError("the view fails")
+        transaction.set_rollback(True)
     assert (written(), site.runtime.scheduler.woken) == (("", [], []), [])
+
+
+def test_a_transaction_of_another_database_could_not_take_it_back(site, operation, monkeypatch):
+    other = SimpleNamespace(alias="reports", in_atomic_block=True)
+    monkeypatch.setattr(type(connections), "all", lambda *_, **__: [connections["default"], other])
+    with pytest.raises(UsageError, match="on_commit"):
+        cancel(operation)
+    assert written() == ("", [], [])
+    with transaction.atomic():
+        assert cancel(operation).cancel_state == "requested"
 
 
 def test_the_job_is_cancelled_when_its_status_says_so(site, operation):
@@ -83,6 +99,64 @@ def test_an_unknown_outcome_asks_a_person_and_is_not_repeated(site, operation):
     assert len(site.provider.sent("POST")) == 1
     with pytest.raises(UsageError, match="may have been heard"):
         cancel(operation)
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (answer(202), "The provider accepted it; only its status says what became of the job."),
+        (answer(409), "Nobody knows whether the provider heard it."),
+        (no_answer("connect_refused"), "Nothing was sent."),
+    ],
+)
+def test_the_story_says_who_wanted_it_and_what_came_of_it(site, operation, reply, said):
+    site.provider.on("POST", "/v1/jobs/job-1/cancel", reply)
+    cancel(operation, actor="ada", reason="a duplicate")
+    deliver(site.runtime, ["op-1:cancel"])
+    lines = [tell(entry) for entry in history(Operation.objects.get())][1:]
+    assert [line.title for line in lines] == ["Cancellation wanted", "Cancelling begins", "Cancellation answered"]
+    assert lines[0].sentences == (
+        "ada wants the job cancelled at the provider. “a duplicate”",
+        f"They were told: “{SPEC.effect}”",
+    )
+    assert lines[2].sentences[0] == said
+
+
+def test_the_story_of_one_that_was_not_sent(site, operation):
+    site.provider.on("POST", "/v1/jobs/job-1/cancel", no_answer("target_denied", sent="never"))
+    cancel(operation)
+    deliver(site.runtime, ["op-1:cancel"])
+    last = tell(AuditEntry.objects.order_by("seq").last())
+    assert (last.title, last.sentences[0].startswith("It could not be sent: ")) == ("Cancellation not sent", True)
+    site.provider.script("job-1", answer(json={"status": "succeeded", "rows": 3}))
+    cancel(operation)
+    site.make_due("op-1")
+    poll(site.runtime, ["op-1"])
+    deliver(site.runtime, ["op-1:cancel"])
+    last = tell(AuditEntry.objects.order_by("seq").last())
+    assert (last.title, last.sentences) == (
+        "Cancellation not needed",
+        ("The operation had ended: nothing was sent.",),
+    )
+
+
+PAGES = [Path(__file__).parents[2] / "docs" / name for name in ("cancel.md", "follow-ups.md", "outcome.md")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_the_page_shows_can_be_pasted(page):
+    text = page.read_text(encoding="utf-8")
+    for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        compile(block, page.name, "exec")
+        for names in re.findall(r"from jobtrack_django import (.*)", block):
+            assert [name for name in names.split(", ") if name not in jobtrack_django.__all__] == []
+    broken = [link for link in re.findall(r"\]\(([\w-]+\.md)", text) if not (page.parent / link).exists()]
+    assert broken == []
+
+
+def test_the_page_of_cancelling_names_each_state():
+    rows = re.findall(r"^\| `(\w+)` \|", PAGES[0].read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows == [state.value for state in CancelState]
 
 
 def test_the_effect_is_told_as_long_as_it_may_be_asked_for(operation):

@@ -18,10 +18,11 @@ from jsonschema import Draft202012Validator
 
 from jobtrack.core.escalation import ADVISORY, Question, Reason
 from jobtrack.flow.poll import poll
-from jobtrack.testing.provider import answer
+from jobtrack.testing.provider import answer, no_answer
 from jobtrack.worker import wiring
-from jobtrack_django import track
+from jobtrack_django import submit, track
 from jobtrack_django.models import AuditEntry, Delivery, Escalation, Operation
+from jobtrack_django.testing import rehearsal
 from jobtrack_django.views import OutcomeView
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db]
@@ -161,6 +162,66 @@ def test_time_alone_changes_no_tag_and_each_event_does(client, site, operation):
     tags.append(client.get(url("order/7"))["ETag"])
     assert tags[0] == tags[1]
     assert len(set(tags)) == 3
+
+
+# --- a submission whose answer is lost --------------------------------------------------------------
+
+PAY = """
+jobtrack: 1
+id: pay
+name: Payments
+docs: https://developer.pay.example/payments
+revision: 1
+hosts: ["https://api.pay.example"]
+submit:
+  request: {method: POST, path: /v1/payments}
+  accepted: {http: [202], job_id: /id}
+  LOOKUP
+status:
+  request: {method: GET, path: "/v1/payments/{job_id}"}
+  state: /status
+  states: {pending: [running], success: [done]}
+examples:
+  - {reply: {http: 200, json: {status: running}}, means: pending}
+"""
+LOOKUP = """lookup:
+    request: {path: /v1/payments, query: {ref: "{operation_id}"}}
+    items: /items
+    match: {/ref: "{operation_id}"}
+    found: /id
+    absence_is_proof_after: 30s"""
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("lookup", "expected"),
+    [
+        (LOOKUP, ("unknown", "unconfirmed", [], {"method": "GET", "path": "/v1/payments"})),
+        ("", ("unknown", "escalated", ["submission_unknown"], None)),
+    ],
+    ids=["with a look-up", "B051: nothing can prove it"],
+)
+def test_an_answer_that_is_lost_is_told_as_unknown(settings, tmp_path, viewer, lookup, expected):
+    """R-SUB-2, R-SUB-5: never as a failure, and no machine may submit again."""
+    (tmp_path / "pay.yaml").write_text(PAY.replace("LOOKUP", lookup))
+    settings.JOBTRACK = {"TABLES": [str(tmp_path)]}
+    client = Client()
+    client.force_login(viewer)
+    with rehearsal() as here:
+        here.provider.on("POST", "/v1/payments", no_answer("read_timeout"))
+        here.provider.on("GET", "/v1/payments", answer(503))
+        submit("pay", operation_id="order-7", payload={"amount": 5})
+        ready = shown(client.get(url("order-7")))
+        here.run_due(until=timedelta(seconds=1))
+        told = shown(client.get(url("order-7")))
+    assert (ready["outcome"], ready["state"], ready["retry_allowed"], ready["reconcile"], ready["job_id"]) == (
+        *("pending", "ready", True, None, None),
+    )
+    assert (told["outcome"], told["state"], told["needs_decision"], told["reconcile"]) == expected
+    assert (told["retry_allowed"], told["accepted_at"]) == (False, None)
+    assert told["transport_observation"]["trouble"] == "read_timeout"
+    assert told["submission"]["attempts"] == {"used": 1, "allowed": 5}
+    assert told["submission"]["doubt"]
 
 
 # --- when it is done --------------------------------------------------------------------------------

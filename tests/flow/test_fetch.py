@@ -19,12 +19,13 @@ from jobtrack.core.operation import OperationState
 from jobtrack.core.place import Header, RequestSpec
 from jobtrack.core.reply import Request
 from jobtrack.core.sealed import Sealed
-from jobtrack.core.table import ProviderTable, ResultSpec, Retention
+from jobtrack.core.table import ProviderTable, RequestLimits, ResultSpec, Retention
 from jobtrack.flow.deliver import finish_errand
 from jobtrack.flow.errand import Again, Done, Errand, GiveUp
 from jobtrack.flow.fetch import fetch, lease_of
 from jobtrack.ports import Runtime
 from jobtrack.records import RESULT, Delivery, Followup, JobResult, ResultState
+from jobtrack.stores.vault import FernetVault
 from jobtrack.testing import FakeProvider, VirtualClock, answer, memory_runtime, no_answer
 from jobtrack.testing.provider import Script, cut
 from tests.core.builders import OPERATION, T0, S, body, table
@@ -33,7 +34,6 @@ API = "https://api.provider.example"
 FILES = "https://files.provider.example"
 STATUS = "/v1/jobs/job-1"
 LINKED = FetchSpec(url=(body("/result/url"),))
-DELIVERY = "op-1:result"
 
 
 def succeeded(url: str = f"{FILES}/r/1?sig=SIGSECRET", **more: object) -> Any:
@@ -51,40 +51,50 @@ class Site:
     spec: FetchSpec
     table: ProviderTable | None = None
     sealed: Sealed = field(default_factory=Sealed)
+    id: str = "op-1"
+    clock: VirtualClock = field(default_factory=lambda: VirtualClock(T0))
+    kept_in: Any = None  # a store; None: in memory
+    files: Any = None  # where results go; None: in memory
 
     def __post_init__(self) -> None:
-        self.clock = VirtualClock(T0)
         self.provider = FakeProvider(self.clock)
         self.runtime: Runtime = memory_runtime(
-            self.table or with_result(self.spec), provider=self.provider, clock=self.clock
+            self.table or with_result(self.spec), provider=self.provider, clock=self.clock, store=self.kept_in
         )
+        if self.files is not None:
+            self.runtime = replace(self.runtime, files=self.files)
         row = replace(
             OPERATION,
+            id=self.id,
             state=OperationState.SUCCEEDED,
             observed_at=T0,
-            sealed=self.runtime.vault.seal("op-1", self.sealed) if self.sealed else "",
+            sealed=self.runtime.vault.seal(self.id, self.sealed) if self.sealed else "",
         )
         self.store.add([row], {"event": "test"}, with_result(self.spec))
         self.want()
+
+    @property
+    def delivery_id(self) -> str:
+        return f"{self.id}:{RESULT}"
 
     @property
     def store(self) -> Any:
         return self.runtime.store
 
     def want(self) -> None:
-        self.store.note("op-1", {"event": "wanted"}, errand=Followup(event=RESULT))
+        self.store.note(self.id, {"event": "wanted"}, errand=Followup(event=RESULT))
 
     def script(self, path: str, *replies: Script, method: str = "GET") -> None:
         self.provider.on(method, path, *replies)
 
     def take(self) -> Delivery:
-        taken = self.store.take_delivery(DELIVERY, owner="me", lease=300 * S)
+        taken = self.store.take_delivery(self.delivery_id, owner="me", lease=300 * S)
         assert taken is not None
         return taken
 
     def once(self) -> Errand:
         """One try, concluded as a delivery would."""
-        (row,) = self.store.get(["op-1"])
+        (row,) = self.store.get([self.id])
         delivery = self.take()
         outcome = fetch(self.runtime, delivery, row)
         finish_errand(self.runtime, delivery, row, "me", outcome)
@@ -103,7 +113,7 @@ class Site:
 
     @property
     def result(self) -> JobResult:
-        kept = self.store.result("op-1")
+        kept = self.store.result(self.id)
         assert kept is not None
         return kept
 
@@ -114,13 +124,13 @@ class Site:
         return [seen.request for seen in self.provider.log if path in seen.request.url]
 
     def entries(self) -> list[dict[str, Any]]:
-        found = (json.loads(entry.text) for entry in self.store.audit["op-1"])
+        found = (json.loads(entry.text) for entry in self.store.audit[self.id])
         return [entry for entry in found if entry["event"] == "fetch"]
 
     def written(self) -> str:
         """Everything at rest, as text."""
-        kept = [repr(self.store.result("op-1")), repr(self.store.escalations), repr(self.store.rows)]
-        kept += [entry.text for entry in self.store.audit["op-1"]]
+        kept = [repr(self.store.result(self.id)), repr(self.store.escalations), repr(self.store.rows)]
+        kept += [entry.text for entry in self.store.audit[self.id]]
         return "\n".join([*kept, repr(self.store.outbox)])
 
 
@@ -582,6 +592,21 @@ def test_files_that_are_complete_are_not_fetched_again_if_the_provider_names_the
     assert site.content() == {"a": b"a", "b": b"b"}
 
 
+def test_a_single_file_may_have_the_providers_name() -> None:
+    site = linked(name=body("/file"))
+    site.script(STATUS, succeeded(file="Q1 report.csv"))
+    site.script("/r/1", answer(body=b"x"))
+    assert site.once() == Done()
+    assert site.content() == {"Q1_report.csv": b"x"}
+
+
+@pytest.mark.parametrize("empty_ok", [False, True])
+def test_a_list_without_files_is_a_result_only_if_the_table_says_so(empty_ok: bool) -> None:
+    site = Site(FetchSpec(each=body("/files"), url=(body("/url"),), empty_ok=empty_ok))
+    site.script(STATUS, succeeded(files=[]))
+    assert isinstance(site.once(), Done if empty_ok else Again)
+
+
 def test_files_without_names_follow_the_order_of_the_newest_answer() -> None:
     """A list in another order must not make one file stand for another."""
     site = Site(FetchSpec(each=body("/files"), url=(body("/url"),)))
@@ -670,6 +695,184 @@ def test_a_next_page_elsewhere_is_never_asked() -> None:
     site.script("/v1/rows", answer(json={"next": "https://evil.example/v1/rows"}))
     assert isinstance(site.once(), GiveUp)
     assert not site.asked("evil.example")
+
+
+LIST = Hop(request=RequestSpec(path="/v1/list"))
+
+
+@pytest.mark.parametrize(
+    ("spec", "document", "reply", "word"),
+    [
+        (FetchSpec(value=body("/output")), {}, answer(), "holds no result"),
+        (FetchSpec(value=body("/output")), {"output": ""}, answer(), "empty"),
+        (FetchSpec(url=(body("/other"),)), {}, answer(), "no link"),
+        (FetchSpec(url=(body("/other"),), next=NextPage(link=True)), {}, answer(), "no link"),
+        (FetchSpec(each=body("/files"), url=(body("/url"),)), {"files": {}}, answer(), "no list"),
+        (FetchSpec(each=body("/files"), url=(body("/url"),)), {"files": [{"x": 1}]}, answer(), "no link"),
+        (FetchSpec(hop=replace(LIST, values=(("x", body("/x")),))), {}, answer(), "lacks {x}"),
+        (FetchSpec(hop=replace(LIST, values=(("x", body("/x")),)), each=body("")), {}, answer(), "lacks {x}"),
+        (FetchSpec(hop=Hop(request=RequestSpec(path="/v1/{unknown}"))), {}, answer(), "cannot be put"),
+        (
+            FetchSpec(each=body("/f"), per_item=Hop(request=RequestSpec(path="/v1/{item}"))),
+            {"f": [{}]},
+            answer(),
+            "put",
+        ),
+        (FetchSpec(hop=LIST, each=body("/f"), url=(body("/u"),)), {}, answer(500), "HTTP 500"),
+        (FetchSpec(hop=LIST, each=body("/f"), url=(body("/u"),)), {}, no_answer(), "no answer"),
+        (FetchSpec(hop=LIST, each=body("/f"), url=(body("/u"),)), {}, answer(json="text"), "not JSON"),
+        (FetchSpec(hop=LIST, each=body("/f"), url=(body("/u"),)), {}, answer(body=b"<html>"), "not JSON"),
+        (
+            FetchSpec(hop=LIST, each=body("/f"), url=(body("/u"),), next=NextPage(url=body("/n")), empty_ok=True),
+            {},
+            answer(json={"f": [], "n": {}}),
+            "next page",
+        ),
+        (
+            FetchSpec(
+                hop=LIST, each=body("/f"), url=(body("/u"),), next=NextPage(token=body("/n"), query="n"), pages=1
+            ),
+            {},
+            answer(json={"f": [], "n": 2}),
+            "after 1 pages",
+        ),
+    ],
+)
+def test_what_is_missing_on_the_way_is_told_and_never_guessed(
+    spec: FetchSpec, document: dict[str, object], reply: Script, word: str
+) -> None:
+    site = Site(replace(spec, attempts=1))
+    site.script(STATUS, succeeded(**document))
+    site.script("/v1/list", reply)
+    outcome = site.once()
+    assert isinstance(outcome, GiveUp)
+    assert word in outcome.said
+    assert site.runtime.files.stored == {}
+
+
+def test_a_request_without_a_path_asks_the_same_address_again() -> None:
+    site = Site(FetchSpec(hop=Hop(request=RequestSpec(headers=(("Accept", "text/csv"),)))))
+    site.script(STATUS, succeeded(), answer(body=b"a,b"))
+    assert site.once() == Done()
+    assert site.content() == {"result": b"a,b"}
+
+
+def test_the_file_at_a_link_may_be_paged() -> None:
+    site = Site(replace(LINKED, next=NextPage(link=True)))
+    site.script(STATUS, succeeded(f"{API}/rows"))
+    site.script("/rows", answer(body=b"1", headers={"Link": "<?page=2>; rel=next"}), answer(body=b"2"))
+    assert site.once() == Done()
+    assert site.content() == {"result-1": b"1", "result-2": b"2"}
+
+
+def test_a_page_too_large_to_be_searched_is_given_up() -> None:
+    spec = FetchSpec(hop=CONTENT, next=NextPage(token=body("/next"), query="c"))
+    site = Site(spec, table=with_result(spec, limits=RequestLimits(max_bytes=1000)))
+    site.script(STATUS, succeeded())
+    site.script("/v1/rows", answer(json={"rows": "x" * 1000}))
+    assert isinstance(site.once(), GiveUp)
+    assert site.runtime.files.stored == {}
+
+
+# --- what is not there to fetch with -----------------------------------------------------------------
+
+
+def test_a_worker_without_the_table_leaves_it_to_another_and_a_person_is_asked_in_the_end() -> None:
+    site = linked()
+    site.runtime.tables.by_id.clear()
+    first, *_, last = site.until_rest()
+    assert first.after == site.runtime.timing.table_missing_retry
+    assert isinstance(last, GiveUp)
+    assert site.provider.log == []
+    assert site.result.state is ResultState.UNAVAILABLE
+
+
+def test_a_table_that_names_no_result_any_more_is_told() -> None:
+    site = Site(LINKED, table=table())
+    assert isinstance(site.once(), GiveUp)
+    assert site.provider.log == []
+
+
+def test_a_broken_seal_asks_a_person() -> None:
+    site = Site(LINKED, sealed=Sealed(handle="h"))
+    site.runtime = replace(site.runtime, vault=FernetVault(["another key"]))
+    assert isinstance(site.once(), GiveUp)
+    assert site.provider.log == []
+
+
+def test_a_status_address_that_is_no_longer_allowed_is_not_asked() -> None:
+    site = Site(LINKED, sealed=Sealed(status_url="https://evil.example/v1/jobs/job-1?token=TOKSECRET"))
+    outcome = site.once()
+    assert isinstance(outcome, GiveUp)
+    assert "TOKSECRET" not in repr(outcome) + site.written()
+    assert site.provider.log == []
+
+
+def test_a_sealed_status_address_is_asked() -> None:
+    site = Site(LINKED, sealed=Sealed(status_url=f"{API}/s?token=TOKSECRET"))
+    site.script("/s", succeeded())
+    site.script("/r/1", answer(body=b"x"))
+    assert site.once() == Done()
+    assert "TOKSECRET" not in site.written()
+
+
+def test_used_up_reads_are_not_overdrawn() -> None:
+    """A process that ended after each of its reads has used them all."""
+    site = linked(attempts=1)
+    site.store.keep_result(JobResult(operation_id="op-1", reads=1))
+    assert isinstance(site.once(), GiveUp)
+    assert site.provider.log == []
+
+
+def test_a_probe_of_a_closed_breaker_is_taken_and_opens_it() -> None:
+    site = linked()
+    site.script("/r/1", answer(body=b"x"))
+    site.store.move_gate("acme", "default", GateState(), GateState(reason=HoldReason.BREAKER, held_until=T0))
+    assert site.once() == Done()
+    assert site.store.gates([("acme", "default")])["acme", "default"].reason is HoldReason.NONE
+
+
+def test_a_denied_status_closes_no_account() -> None:
+    """The question that opens it again belongs to an operation that still runs."""
+    site = Site(LINKED)
+    site.script(STATUS, answer(401))
+    assert isinstance(site.once(), Again)
+    assert site.store.gates([("acme", "default")])["acme", "default"].reason is HoldReason.NONE
+
+
+class Breaks:
+    """A storage that fails at one step."""
+
+    def __init__(self, files: Any, step: str) -> None:
+        self.files, self.step = files, step
+
+    def writer(self, *args: Any, **kwargs: Any) -> Any:
+        writer, step = self.files.writer(*args, **kwargs), self.step
+
+        class Broken:
+            offset = property(lambda _: writer.offset)
+
+            def __getattr__(self, name: str) -> Any:
+                if name == step:
+                    raise OSError("s3://key:STORESECRET@bucket")
+                return getattr(writer, name)
+
+        return Broken()
+
+
+@pytest.mark.parametrize("step", ["feed", "finish", "restart", "pause"])
+@pytest.mark.parametrize("inline", [False, True])
+def test_a_storage_that_fails_anywhere_costs_a_try(step: str, inline: bool) -> None:
+    site = Site(FetchSpec(value=body("/output")) if inline else LINKED)
+    site.script(STATUS, succeeded(output="x"))
+    site.script("/r/1", cut(answer(body=b"xyz"), after=2) if step in ("restart", "pause") else answer(body=b"xyz"))
+    site.runtime = replace(site.runtime, files=Breaks(site.runtime.files, step))
+    outcome = site.once()
+    if inline and step in ("restart", "pause"):
+        assert outcome == Done()
+    else:
+        assert outcome == Again(after=None, said="The storage failed (OSError).")
+    assert "STORESECRET" not in site.written()
 
 
 # --- secrets -----------------------------------------------------------------------------------------
@@ -809,8 +1012,20 @@ def steps(site: Site, kill_at: int) -> int:
         def __getattr__(self, name: str) -> Any:
             return counted(site.provider, name) if name in ("send", "download") else getattr(site.provider, name)
 
-    runtime = replace(site.runtime, store=Watched(), transport=WatchedProvider())  # type: ignore[arg-type]
-    (row,) = store.get(["op-1"])
+    class WatchedFiles:
+        def writer(self, *args: Any, **kwargs: Any) -> Any:
+            writer = site.runtime.files.writer(*args, **kwargs)
+
+            class Writer:
+                offset = property(lambda _: writer.offset)
+
+                def __getattr__(self, name: str) -> Any:
+                    return counted(writer, name) if name in ("feed", "finish", "pause") else getattr(writer, name)
+
+            return Writer()
+
+    runtime = replace(site.runtime, store=Watched(), transport=WatchedProvider(), files=WatchedFiles())  # type: ignore[arg-type]
+    (row,) = store.get([site.id])
     delivery = site.take()
     try:
         finish_errand(runtime, delivery, row, "me", fetch(runtime, delivery, row))
@@ -819,8 +1034,8 @@ def steps(site: Site, kill_at: int) -> int:
     return count
 
 
-def listed() -> Site:
-    site = Site(FetchSpec(each=body("/files"), url=(body("/url"),), name=body("/name")))
+def listed(**given: Any) -> Site:
+    site = Site(FetchSpec(each=body("/files"), url=(body("/url"),), name=body("/name")), **given)
     files = [{"url": f"{FILES}/{name}", "name": name} for name in "ab"]
     site.script(STATUS, succeeded(files=files))
     for name in "ab":
@@ -835,7 +1050,7 @@ def test_a_process_may_end_anywhere_and_the_next_try_completes_without_doubles()
     for kill_at in range(1, whole + 1):
         site = listed()
         steps(site, kill_at)
-        if site.store.outbox[DELIVERY].delivered:
+        if site.store.outbox[site.delivery_id].delivered:
             continue
         site.clock.advance(301 * S)
         assert site.once() == Done(), kill_at

@@ -166,6 +166,16 @@ def test_an_answer_that_is_final_ends_the_operation_without_a_look() -> None:
     assert list(here.store.outbox) == ["op-1:on_success"]
 
 
+def test_an_answer_that_was_to_be_final_and_is_not_is_followed_by_its_job_id() -> None:
+    """INV-15: the job id is there, whatever the code was to mean."""
+    here = world(
+        table(final_http=frozenset({200})), makes("job-1", answer(200, json={"id": "job-1", "status": "running"}))
+    )
+    here.submit()
+    ended = here.run()
+    assert (ended.state, ended.job_id, len(here.posts)) == (OperationState.SUCCEEDED, "job-1", 1)
+
+
 def test_a_status_url_with_a_query_is_sealed_and_used() -> None:
     accepted = AcceptedSpec(status_url=(Header("Location"),))
     spec = table(accepted=accepted)
@@ -423,6 +433,14 @@ def test_a_list_that_never_ends_proves_nothing() -> None:
     here.submit()
     here.run()
     assert (here.reasons, len(here.posts)) == ([Reason.SUBMISSION_UNKNOWN], 1)
+
+
+def test_a_job_that_was_found_counts_although_the_list_goes_on() -> None:
+    here = world(table(lookup=PAGED), makes("job-1", LOST))
+    mine = {"jobs": [{"id": "job-1", "ref": "op-1"}], "next": "1"}
+    here.provider.on("GET", "/jobs", paged(mine, {"jobs": [], "next": "2"}, {"jobs": [], "next": "3"}))
+    here.submit()
+    assert here.run().state is OperationState.SUCCEEDED
 
 
 def test_the_recovery_deadline_ends_the_search() -> None:

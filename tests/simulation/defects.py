@@ -13,10 +13,11 @@ from jobtrack.core import decide, gate
 from jobtrack.core.observation import Kind
 from jobtrack.core.operation import OperationState, Spent
 from jobtrack.core.request import status_request
-from jobtrack.flow import poll, resolve, sweep
+from jobtrack.flow import poll, resolve, sweep, turn
 from jobtrack.records import Committed, Due
 from jobtrack.stores import memory
 from jobtrack.stores.memory import MemoryStore
+from tests.simulation.doubtful import DOUBTFUL
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -91,7 +92,7 @@ def no_pause_after_an_error(patch: pytest.MonkeyPatch) -> None:
 
 
 def lease_shorter_than_the_request(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(poll, "lease_for", lambda limits, margin: limits.total * 0.3)
+    patch.setattr(turn, "lease_for", lambda limits, margin: limits.total * 0.3)
 
 
 def lease_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -142,7 +143,7 @@ def no_sweeper(patch: pytest.MonkeyPatch) -> None:
 
 
 def sweeper_needs_a_broker(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(sweep, "poll", lambda runtime, ids: [])
+    patch.setattr(sweep, "advance", lambda runtime, ids: [])
 
 
 def unchanged_looks_leave_no_entry(patch: pytest.MonkeyPatch) -> None:
@@ -198,4 +199,5 @@ DEFECTS = (
     Defect(plant=follow_ups_are_not_stored, breaks=("INV-21",)),
     Defect(plant=delivered_before_it_ran, breaks=("INV-21",)),
     Defect(plant=decided_twice, breaks=("INV-28",)),
+    *(Defect(plant=plant, breaks=breaks) for plant, breaks in DOUBTFUL.items()),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -165,8 +166,11 @@ class Doubts:
         row = self.store.rows[op]
         unknown = row.state is _S.ESCALATED and Reason.SUBMISSION_UNKNOWN in self.store.reasons(op)
         texts = [row.job_id, str(dict(row.evidence)), *(entry.text for entry in self.store.audit[op])]
+        entries = [json.loads(entry.text) for entry in self.store.audit[op]]
+        told = {entry["fence"] for entry in entries if entry["event"] == "submission"}
         for exchange in self.submissions[op]:
             broken = exchange.received_us is None or exchange.task is None or exchange.task.broken
+            self.demand(broken or exchange.fence in told, "INV-09", f"{op}: fence {exchange.fence} has no entry")
             for job_id in () if broken else exchange.job_ids:
                 found = any(job_id in text for text in texts)
                 self.demand(found, "INV-15", f"{op}: the answer of fence {exchange.fence} named {job_id}, now lost")

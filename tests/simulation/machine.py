@@ -26,6 +26,7 @@ NASTY = {
     for what, weight in {
         **dict.fromkeys(("claim", "send", "wake"), 5.0),
         **dict.fromkeys(("reply", "commit"), 9.0),
+        "submission": 20.0,
         **dict.fromkeys(("handler", "close_delivery", "move_gate", "resolve"), 12.0),
     }.items()
 }

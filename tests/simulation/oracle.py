@@ -105,7 +105,11 @@ class Oracle(Arrival):
                 self._committed(commit, committed)
         elif method == "resolve":
             self._resolved(args[0], args[1])
-        elif method == "move_gate" and result:
+        self._counted(method, args, named, result)
+
+    def _counted(self, method: str, args: tuple[Any, ...], named: dict[str, Any], result: Any) -> None:
+        """What only has to be met now and then."""
+        if method == "move_gate" and result:
             self.machine.count(f"gate: {args[3].reason.value or 'open'}{' probe' if args[3].probe else ''}")
         elif method == "note" and named.get("question") is not None:
             self.machine.count(f"asked: {named['question'].reason.value}")
@@ -183,6 +187,9 @@ class Oracle(Arrival):
         wanted = commit.operation
         if committed is Committed.STALE:
             self.machine.count("late answer kept as evidence")
+            row = self.store.rows[wanted.id]
+            kept = not commit.evidence or row.terminal or bool(row.job_id or row.evidence)
+            self.demand(kept, "INV-15", f"{row.id}: a late acceptance of {wanted.job_id} is nowhere")
             return
         if commit.entry["event"] == "look_up":  # each page is a request of its own, written down before it is sent
             self.granted[wanted.id, wanted.fence] = self.machine.clock.us

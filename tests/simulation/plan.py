@@ -152,8 +152,8 @@ def _job(chance: random.Random, op: str, *, twin: bool) -> Job:
         followups=chance.random() < 0.8,
         escalate_ends=chance.random() < 0.8,
     )
-    if chance.random() < 0.5:
-        job = replace(job, way=chance.choice(WAYS), refused=not twin and chance.random() < 0.08)
+    if chance.random() < 0.6:
+        job = replace(job, way=chance.choices(WAYS, (3, 1, 3, 2, 2))[0], refused=not twin and chance.random() < 0.08)
     if twin or (job.end == "succeeded" and chance.random() < 0.4):
         # Roomy limits: only the job itself decides how this ends.
         return replace(job, deadline_us=(45 if job.end is None else 200) * SECOND)

@@ -130,7 +130,7 @@ class SimTransport:
                 self.machine.sleep_until(max(exchange.done_us, self.machine.clock.us + MS))
                 continue
             del sent[0]
-            self.machine.point("after reply")
+            self.machine.point("after submission" if exchange.kind == "submit" else "after reply")
             exchange.received_us = self.machine.clock.us
             yield request, exchange.reply
 

@@ -107,7 +107,7 @@ class Desk:
             return
         job_id, before = self.ledger.make(exchange)
         exchange.job_ids = (job_id,)
-        if before and job.way == "both":
+        if before and job.way == "key":
             exchange.truth = "already"
             exchange.reply = answer(409, json={"error": "known", "id": job_id})
         else:
@@ -157,7 +157,7 @@ class Desk:
 
     def _submit_busy(self, exchange: Exchange) -> None:
         exchange.truth = "busy"
-        exchange.reply = answer(429, headers=self._wait(exchange, 6))
+        exchange.reply = answer(429, headers=self._wait(exchange, 14))
 
     def _wait(self, exchange: Exchange, longest_s: int) -> dict[str, str]:
         if self.machine.chance.random() < 0.5:

@@ -60,7 +60,7 @@ def test_the_order_of_sets_decides_nothing(digests: list[str], hash_seed: str) -
     assert there.stdout.split() == digests
 
 
-ENOUGH = 60
+ENOUGH = 120
 """Seeds within which a planted defect must be seen."""
 
 

@@ -36,8 +36,8 @@ from tests.simulation.told import Told
 
 S = timedelta(seconds=1)
 _FLOWS: dict[str, Callable[[Runtime, Any], object]] = {
-    "poll": lambda runtime, ids: advance_flow.advance(runtime, ids),
-    "deliver": lambda runtime, ids: deliver_flow.deliver(runtime, ids),
+    "poll": advance_flow.advance,
+    "deliver": deliver_flow.deliver,
     "conflict": lambda runtime, ids: submit_flow.report_conflict(runtime, ids[0]),
 }
 """What a worker does with each message."""

@@ -95,3 +95,12 @@ def test_any_bytes_end_in_a_body_or_a_declared_error(encoding, data, step) -> No
     except (TooLarge, Undecodable):
         return
     assert len(body) <= LIMIT
+
+
+@pytest.mark.parametrize("beyond", [1, 2, 100, 258])
+def test_what_is_left_inside_after_a_full_step_is_taken_out(beyond) -> None:
+    """The last bytes of a raw stream may all be used while the last match is not yet written out."""
+    text = b" " * (64 * 1024 + beyond)
+    packer = zlib.compressobj(9, wbits=-15)
+    data = packer.compress(text) + packer.flush()
+    assert undo(["deflate"], data, limit=1 << 20, step=len(data)) == text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import logging
 import subprocess
 import sys
 import time
@@ -377,3 +378,14 @@ def test_nothing_of_the_account_goes_to_a_host_of_results(kind, serve, transport
     assert b"CANARY" not in raw
     assert raw.startswith(b"GET /f?sig=1 HTTP/1.1\r\n")
     assert b'If-Range: "e"' in raw
+
+
+def test_a_download_is_quiet(download, caplog) -> None:
+    """INV-33: links to results are keys to them; no log, no repr and no detail shows one."""
+    caplog.set_level(logging.DEBUG)
+    link = b"https://store.example/r?sig=CANARY"
+    reply, _ = download(answers(head(b"Location: " + link, b"Content-Length: 6", code=b"302 Found") + b"CANARY"))
+    lost, _ = download(after_request(head(b"X-Key: CANARY", b"Content-Length: 9")))
+    asked = request("https://store.example/r?sig=CANARY", headers=(("X", "CANARY"),), body=b"CANARY")
+    assert (reply.status, lost.trouble) == (302, Trouble.CONNECTION_LOST)
+    assert "CANARY" not in caplog.text + repr(reply) + repr(lost) + repr(asked)
