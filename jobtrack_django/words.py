@@ -6,7 +6,7 @@ One row for each word. A test holds that no word of ``core`` is missing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from django.utils.functional import Promise as Text
@@ -39,7 +39,7 @@ QUESTIONS: Final[Mapping[Reason, Question]] = {
     ),
     Reason.BUSINESS_DEADLINE_EXCEEDED: Question(
         title=_("needed by now"),
-        ask=_("The result is late for whoever needs it. Polling goes on. Does somebody have to be told?"),
+        ask=_("The result is late for whoever needs it. jobtrack goes on. Does somebody have to be told?"),
         risk=_("If nobody is told, others may count on a result that is not there yet."),
     ),
     Reason.REQUEST_BUDGET_EXHAUSTED: Question(
@@ -131,6 +131,51 @@ QUESTIONS: Final[Mapping[Reason, Question]] = {
         ask=_("The provider asks the account to wait longer than its table allows for. Is the account in order?"),
         risk=_("Every operation of this account waits meanwhile."),
     ),
+    Reason.SUBMISSION_UNKNOWN: Question(
+        title=_("submitted or not: unknown"),
+        ask=_("Nobody knows whether the provider has the job. Does it show there, in its console for example?"),
+        risk=_(
+            "If it is submitted again although the first one arrived, there are two jobs, with their effects and their "
+            "costs. If it is closed although it arrived, a job runs that nobody follows."
+        ),
+    ),
+    Reason.SUBMISSION_UNSENT: Question(
+        title=_("not submitted"),
+        ask=_("The provider has no job of it, and jobtrack may not try again by itself. Is it still wanted?"),
+        risk=_("If it is closed, the job is never made. If it is submitted late, it may no longer be wanted."),
+    ),
+    Reason.SUBMISSION_REJECTED: Question(
+        title=_("submission refused"),
+        ask=_(
+            "The provider refused the job: there is none, and the same request will never make one. Who has to know?"
+        ),
+        risk=_("The operation has ended. If its effect is still needed, mend the content and submit a new operation."),
+    ),
+    Reason.IDEMPOTENCY_CONFLICT: Question(
+        title=_("same id, other content"),
+        ask=_("An operation id was used again with other content. Which of the two is right, and who sends the other?"),
+        risk=_("Only the first content is submitted. Whoever sent the second one may believe that it is under way."),
+    ),
+    Reason.SEAL_BROKEN: Question(
+        title=_("sealed content not readable"),
+        ask=_(
+            "What is kept encrypted cannot be read with the keys of this site. Bring the old key back, then try again."
+        ),
+        risk=_(
+            "Without the key nothing can be sent for this operation: no submission, and no request that needs what "
+            "the provider handed over. The job, if there is one, may run and bill unseen."
+        ),
+    ),
+    Reason.RESULT_UNAVAILABLE: Question(
+        title=_("result not fetched"),
+        ask=_("The job succeeded, but its result could not be fetched. Mend the cause, then fetch it again."),
+        risk=_("Providers delete results after some time. Then nobody can fetch it, and the job must be run again."),
+    ),
+    Reason.CANCEL_UNKNOWN: Question(
+        title=_("cancelled or not: unknown"),
+        ask=_("The job was to be cancelled, and nobody knows whether the provider heard it. Does the job still run?"),
+        risk=_("If it was not heard, the job goes on, and bills. jobtrack goes on asking how it stands either way."),
+    ),
     Reason.DELIVERY_FAILED: Question(
         title=_("follow-up failed"),
         ask=_("The job has ended, but the site's own follow-up keeps failing. Mend it first, then run it again."),
@@ -141,7 +186,7 @@ QUESTIONS: Final[Mapping[Reason, Question]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """An option as a person reads it. Texts may name ``{time}``, ``{checks}``, ``{deadline}`` and ``{requests}``."""
+    """An option as a person reads it. Texts may name what ``admin.stakes.numbers`` computes, in braces."""
 
     label: Text
     permission: str  # codename, in the app ``jobtrack``
@@ -185,6 +230,59 @@ CHOICES: Final[Mapping[Option, Choice]] = {
         done=_("Every follow-up of this operation that has not returned yet runs again, from its start."),
         not_done=_("Follow-ups that have returned are not repeated, and the job is not touched."),
     ),
+    Option.FETCH_AGAIN: Choice(
+        label=_("Fetch the result again"),
+        permission="fetch_result",
+        cost=_("Fresh tries: at most {reads} more status requests, and the download. Nothing is submitted."),
+        done=_(
+            "The job's status is read again, and the files that are not complete yet are fetched. At most {reads} "
+            "status requests are used for it; they do not count against the operation's budget."
+        ),
+        not_done=_("Nothing is submitted or cancelled, complete files are kept, and the operation stays as it ended."),
+    ),
+    Option.LOOK_UP: Choice(
+        label=_("Ask whether it has the job"),
+        permission="look_up_submission",
+        cost=_("One look-up, also after the recovery deadline. Nothing is submitted."),
+        done=_(
+            "The provider is asked whether it has the job; {lookups} look-up requests are allowed in all. If it has "
+            "the job, that one is followed. If not, you are asked again, with what was seen."
+        ),
+        not_done=_("Nothing is submitted, whatever the answer is."),
+    ),
+    Option.ATTACH_JOB: Choice(
+        label=_("Name the job"),
+        permission="attach_job",
+        cost=_("You found the job at the provider and give its id, with your evidence. It is then followed."),
+        done=_(
+            "The operation follows the job that you name, for {follow}. This cannot be taken back: an operation never "
+            "changes its job. What was to be submitted is erased."
+        ),
+        not_done=_(
+            "Nothing is submitted or cancelled. jobtrack cannot check that the job belongs to this operation: with a "
+            "wrong id somebody else's result is taken for this one's."
+        ),
+    ),
+    Option.RESUBMIT: Choice(
+        label=_("Submit once more"),
+        permission="resubmit_operation",
+        cost=_("One more submission, with the same key and content. {stakes}"),
+        done=_(
+            "The stored request is sent once more, byte for byte, as submission {submission}: until {until}, and not "
+            "before the provider allows it. {stakes}"
+        ),
+        not_done=_("Nothing is cancelled, a first job least of all. If this attempt fails too, you are asked again."),
+    ),
+    Option.CANCEL: Choice(
+        label=_("Cancel the job"),
+        permission="cancel_operation",
+        cost=_("The provider is asked to cancel the job. {effect}"),
+        done=_("The provider is asked to cancel the job. Its effect, as the table says: “{effect}” {look}"),
+        not_done=_(
+            "The operation does not end by this: it becomes “cancelled” only when the provider's status says so. "
+            "What the job has done already is not undone."
+        ),
+    ),
     Option.CLOSE: Choice(
         label=_("Close"),
         permission="close_escalation",
@@ -194,6 +292,65 @@ CHOICES: Final[Mapping[Option, Choice]] = {
         idle=_("Notes that you have seen this. The operation itself stays as it is."),
     ),
 }
+
+_LOOKS_UP: Final = Choice(
+    label=CHOICES[Option.LOOK_AGAIN].label,
+    permission=CHOICES[Option.LOOK_AGAIN].permission,
+    cost=_("One look-up: the provider is asked whether it has the job. Nothing is submitted."),
+    done=CHOICES[Option.LOOK_UP].done,
+    not_done=CHOICES[Option.LOOK_UP].not_done,
+)
+_SUBMITS: Final = Choice(
+    label=CHOICES[Option.LOOK_AGAIN].label,
+    permission=CHOICES[Option.LOOK_AGAIN].permission,
+    cost=_("One submission: the provider has no job of it yet."),
+    done=_(
+        "The job is submitted: the stored request is sent, as submission {submission}, until {until}, and not before "
+        "the provider allows it. {stakes}"
+    ),
+    not_done=_("Nothing is sent twice. If this attempt fails too, you are asked again."),
+)
+
+BEFORE_A_JOB: Final[Mapping[tuple[Option, str], Choice]] = {
+    (Option.LOOK_AGAIN, OperationState.UNCONFIRMED): _LOOKS_UP,
+    (Option.LOOK_AGAIN, OperationState.READY): _SUBMITS,
+    (Option.ACCESS_REPAIRED, OperationState.UNCONFIRMED): replace(
+        _LOOKS_UP,
+        label=CHOICES[Option.ACCESS_REPAIRED].label,
+        permission=CHOICES[Option.ACCESS_REPAIRED].permission,
+        cost=_("You state that the credential works again. A look-up tests it; it asks whether the job is there."),
+    ),
+    (Option.ACCESS_REPAIRED, OperationState.READY): replace(
+        _SUBMITS,
+        label=CHOICES[Option.ACCESS_REPAIRED].label,
+        permission=CHOICES[Option.ACCESS_REPAIRED].permission,
+        cost=_(
+            "You state that the credential works again. One submission tests it; the provider has no job of it yet."
+        ),
+    ),
+    (Option.CLOSE, OperationState.ABANDONED): Choice(
+        label=CHOICES[Option.CLOSE].label,
+        permission=CHOICES[Option.CLOSE].permission,
+        cost=_("jobtrack gives up: it submits nothing more, and cancels nothing. {doubt}"),
+        done=_(
+            "The operation ends as “abandoned”, for good, and what was to be sent is erased. jobtrack never submits "
+            "it again, and never asks again whether there is a job. {doubt}"
+        ),
+        not_done=_("Nothing is cancelled: if the provider has the job after all, it runs, bills and has its effects."),
+    ),
+}
+"""What an option means while no job is known, by the state that it leads to; all others mean what they always do."""
+
+
+def choice(option: Option, leads_to: str, *, accepted: bool) -> Choice:
+    """What an option means for an operation.
+
+    Args:
+        leads_to: the state that its grant leads to.
+        accepted: whether the provider is known to have the job.
+    """
+    return (None if accepted else BEFORE_A_JOB.get((option, leads_to))) or CHOICES[option]
+
 
 STATES: Final[Mapping[str, Text]] = {
     OperationState.READY: _("ready"),
@@ -207,20 +364,6 @@ STATES: Final[Mapping[str, Text]] = {
     OperationState.EXPIRED: _("expired"),
     OperationState.ABANDONED: _("abandoned"),
 }
-
-CONCLUSIONS: Final[Mapping[str, Text]] = {
-    OperationState.READY: _("Nothing has been sent yet."),
-    OperationState.SUBMITTING: _("The job is being submitted."),
-    OperationState.UNCONFIRMED: _("It is not known whether the provider has the job."),
-    OperationState.RUNNING: _("Not ended, as far as we know. jobtrack goes on asking."),
-    OperationState.ESCALATED: _("Not known. jobtrack has stopped asking until a person decides."),
-    OperationState.SUCCEEDED: _("Succeeded, as the provider said."),
-    OperationState.FAILED: _("Failed, as the provider said."),
-    OperationState.CANCELLED: _("Cancelled, as the provider said."),
-    OperationState.EXPIRED: _("Expired, as the provider said."),
-    OperationState.ABANDONED: _("A person closed it. The job itself was not seen to end: it may still run."),
-}
-"""The third of the three facts (R-FACT-1): what is known about the end of the job."""
 
 DELAYS: Final[Mapping[str, Text]] = {
     DelaySource.PROVIDER_RETRY_AFTER: _("the provider asked for it (Retry-After)"),

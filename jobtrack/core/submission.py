@@ -15,8 +15,8 @@ class Handover:
     """How to follow the job from now on. Every part is checked: patterns, origins, paths, control characters."""
 
     job_id: str = ""  # "": the job is followed by its status URL alone
-    status_url: str = ""  # absolute, allowed; "": built from the job id
-    handle: str = ""  # secret to poll with
+    status_url: str = field(default="", repr=False)  # absolute, allowed; "": built from the job id
+    handle: str = field(default="", repr=False)  # secret to poll with
     params: Mapping[str, str] = field(default_factory=dict)  # parameters `from: answer`
 
 
@@ -56,5 +56,5 @@ class LookupSeen:
     kind: LookupKind
     observation: Observation  # as in SubmitSeen
     found: tuple[Handover, ...] = ()  # of this page and the ones before; several with one job id are one
-    next: str = ""  # MORE: the URL of the next page, or the token for it; never stored
+    next: str = field(default="", repr=False)  # MORE: the URL of the next page, or the token for it; never stored
     items: int = 0  # on this page, whether or not they matched

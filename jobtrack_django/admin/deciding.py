@@ -9,41 +9,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django import forms
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
-from jobtrack.core import operation as core
 from jobtrack.core.escalation import Option, Reason, Resolution, options
 from jobtrack.core.grant import grant
-from jobtrack.core.table import Extension
-from jobtrack.errors import DecisionError
+from jobtrack.errors import DecisionError, OptionNotAllowed
 from jobtrack.flow.resolve import resolve
 from jobtrack.ports import Runtime
 from jobtrack.worker.wiring import get_runtime
 from jobtrack_django import words
 from jobtrack_django.admin.base import Moment, shows
-from jobtrack_django.admin.sheet import duration, sheet
+from jobtrack_django.admin.forms import DecisionForm, form_of
+from jobtrack_django.admin.sheet import sheet
+from jobtrack_django.admin.stakes import numbers
 from jobtrack_django.models import Escalation, Operation
 from jobtrack_django.storable import storable
 
 if TYPE_CHECKING:
     from jobtrack_django.admin.escalations import EscalationAdmin
-
-
-class DecisionForm(forms.Form):
-    version = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
-    reason = forms.CharField(
-        label=gettext_lazy("Why do you decide so?"),
-        help_text=gettext_lazy("Kept for ever in the audit, with your name. Write no passwords or personal data."),
-        widget=forms.Textarea(attrs={"rows": 4, "cols": 80}),
-        max_length=2000,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,39 +73,23 @@ def _buttons(
     model_admin: EscalationAdmin, request: HttpRequest, runtime: Runtime, escalation: Escalation
 ) -> Iterator[Button]:
     operation = escalation.operation.to_core()
-    table = runtime.tables.get(operation.provider)
-    extension = table.budget.extension if table else None
+    table, now = runtime.tables.get(operation.provider), runtime.store.now()
+    look = look_time(runtime, table)
     for option in options(Reason(escalation.reason), operation, table):
-        after = grant(
-            operation,
-            option,
-            blocking=escalation.blocking,
-            table=table,
-            look=runtime.timing.look,
-            now=runtime.store.now(),
-        )
-        choice, numbers = words.CHOICES[option], _numbers(after, extension)
+        after = grant(operation, option, blocking=escalation.blocking, table=table, look=look, now=now)
+        choice = words.choice(option, after.state, accepted=operation.accepted_at is not None)
+        named = numbers(operation, after, table, now)
         idle = str(choice.idle) if choice.idle and after == operation else ""
         yield Button(
             option=option,
             label=str(choice.label),
-            cost=idle or str(choice.cost).format(**numbers),
-            done=idle or str(choice.done).format(**numbers),
+            cost=idle or str(choice.cost).format(**named),
+            done=idle or str(choice.done).format(**named),
             not_done=_("Nothing is sent to the provider.") if idle else str(choice.not_done),
             permission=choice.permission,
             permitted=model_admin.has_option_permission(request, option, escalation),
             url=_url(model_admin, "decide", escalation.pk, option.value),
         )
-
-
-def _numbers(after: core.Operation, extension: Extension | None) -> dict[str, object]:
-    """What the texts of an option may name: the grant itself, computed by the rule that will write it."""
-    return {
-        "time": duration(extension.time) if extension else "",
-        "checks": extension.status_requests if extension else 0,
-        "deadline": f"{after.budget.deadline:%Y-%m-%d %H:%M:%S} UTC",
-        "requests": after.budget.status_requests,
-    }
 
 
 def decide(model_admin: EscalationAdmin, request: HttpRequest, object_id: int, name: str) -> HttpResponse:
@@ -131,19 +103,32 @@ def decide(model_admin: EscalationAdmin, request: HttpRequest, object_id: int, n
     if not model_admin.has_option_permission(request, option, escalation):
         raise PermissionDenied
     runtime, refused = get_runtime(), False
-    form = DecisionForm(request.POST if request.method == "POST" else None, initial={"version": escalation.version})
+    form = _form(option, escalation, request.POST if request.method == "POST" else None)
     answerable = words.knows(escalation.reason) and escalation.decided_at is None
     if form.is_valid() and answerable:
         try:
             resolve(runtime, _resolution(request, escalation, option, form.cleaned_data))
-        except DecisionError:
-            refused = True  # the page shows from the rows which of the three it was
+        except DecisionError as error:
             escalation = model_admin.get_object(request, str(object_id)) or escalation
-            form = DecisionForm(initial={"version": escalation.version, "reason": form.cleaned_data["reason"]})
+            if _about_a_field(error, form):
+                form.add_error("job_id", error.message)
+            else:
+                refused = True  # the page shows from the rows which of the three it was
+                form = _form(option, escalation, None, **form.written)
         else:
             return _done(model_admin, request, escalation, option)
     context = evidence(model_admin, request, runtime, escalation)
     return _ask(model_admin, request, option, {**context, "form": form, "refused": refused})
+
+
+def _form(option: Option, escalation: Escalation, given: QueryDict | None, **written: Any) -> DecisionForm:
+    initial = {"version": escalation.version, **written}
+    return form_of(option)(given, initial=initial, operation_id=escalation.operation_id)
+
+
+def _about_a_field(error: DecisionError, form: DecisionForm) -> bool:
+    """Whether the job that was named is what is wrong: the person mends it on the same page."""
+    return isinstance(error, OptionNotAllowed) and "job_id" in error.context and "job_id" in form.fields
 
 
 def _resolution(request: HttpRequest, escalation: Escalation, option: Option, given: dict[str, Any]) -> Resolution:
@@ -153,6 +138,7 @@ def _resolution(request: HttpRequest, escalation: Escalation, option: Option, gi
         actor=request.user.get_username(),
         reason=given["reason"],
         version=given["version"],
+        job_id=given.get("job_id", ""),
     )
 
 

@@ -15,8 +15,9 @@ REPLAY = "python -m tests.simulation"
 
 def run_world(world: World) -> World:
     """One world to its rest; a twin also with a perfect broker, for the same outcomes (INV-24)."""
-    log = logging.getLogger("jobtrack.flow.deliver")
-    log.disabled = True  # follow-ups fail on purpose
+    loud = [logging.getLogger(f"jobtrack.flow.{name}") for name in ("deliver", "settle", "submit")]
+    for log in loud:
+        log.disabled = True  # a world is nothing but trouble
     try:
         world.run()
         if world.plan.kind == "twin":
@@ -25,7 +26,8 @@ def run_world(world: World) -> World:
             world.oracle.demand(ours == theirs, "INV-24", f"{ours}, but with a perfect broker {theirs}")
             world.machine.count("a twin came to the same end")
     finally:
-        log.disabled = False
+        for log in loud:
+            log.disabled = False
     return world
 
 

@@ -1,4 +1,4 @@
-"""The real flows in a hostile world of virtual time, a few thousand times (INV-01 to 11, 13, 14, 21, 22, 24, 28, 36).
+"""The real flows in a hostile world of virtual time, a few thousand times (INV-01 to 11, 13 to 15, 17 to 22, 24, 28, 36).
 
 ``JOBTRACK_SIM_SEEDS`` raises the number of seeds. A failing seed prints the one command that replays it.
 """
