@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TextIO
 
 _HEAD = ("scenario", "state", "polls", "next look", "why")
-_WIDTHS = (13, 10, 7, 10)
+_WIDTHS = (13, 11, 7, 10)
 _COLOURS = {"succeeded": "32", "escalated": "33", "failed": "31", "cancelled": "31", "expired": "31", "abandoned": "31"}
 
 
@@ -29,6 +29,18 @@ def text(cells: Sequence[str], width: int) -> str:
     """The cells in columns, cut to the width of the terminal."""
     columns = [cell.ljust(wide) for cell, wide in zip(cells, _WIDTHS, strict=False)]
     return " ".join([*columns, *cells[len(_WIDTHS) :]])[: max(width - 1, 40)].rstrip()
+
+
+def verdicts(rows: Sequence[tuple[str, str, str]]) -> list[str]:
+    """The table at the end: scenario, what was expected, what was seen; a difference is marked."""
+    table = [("scenario", "expected", "seen"), *rows]
+    first, second = (max(len(row[column]) for row in table) for column in (0, 1))
+    return [
+        f"{name:{first}}  {expected:{second}}  {'the same' if seen == expected else seen}"
+        if name != "scenario"
+        else f"{name:{first}}  {expected:{second}}  {seen}"
+        for name, expected, seen in table
+    ]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -16,14 +16,15 @@ import signal
 import sys
 import tempfile
 import time
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from example_project.board import Board
+from example_project.board import Board, verdicts
 from example_project.children import Children, Interrupted, Trouble, free_port, listens, tail
-from example_project.progress import Progress, Seen, judge, line
+from example_project.progress import Progress, Seen, expected, found, judge, line
 
 if TYPE_CHECKING:
     from example_project.showcase import Run
@@ -124,6 +125,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "JOBTRACK_DEMO_ACME_PORT": str(free_port()),
         "JOBTRACK_DEMO_SECRET_KEY": secrets.token_urlsafe(32),
         "ACME_TOKEN": secrets.token_urlsafe(16),
+        "ACME_WEBHOOK_SECRET": f"whsec_{b64encode(secrets.token_bytes(24)).decode()}",
         "PYTHONUNBUFFERED": "1",
     }
 
@@ -183,7 +185,8 @@ def _start_rest(children: Children, environment: Mapping[str, str], port: int) -
     """Provider, worker and site; returns the address of the site."""
     acme_port = int(environment["JOBTRACK_DEMO_ACME_PORT"])
     log = str(children.folder / ACME_LOG)
-    simulator = [*_python("example_project.simulator"), "--port", str(acme_port), "--log", log]
+    notify = f"http://127.0.0.1:{port}/jobtrack/webhooks/acme-export/default/"
+    simulator = [*_python("example_project.simulator"), "--port", str(acme_port), "--log", log, "--notify", notify]
     acme = children.start("simulator", simulator, environment)
     worker = children.start("worker", _worker_command(), environment)
     serve = ["runserver", "--noreload", "--insecure", f"127.0.0.1:{port}"]  # --insecure: static files without DEBUG
@@ -217,7 +220,6 @@ def _worker_answers() -> bool:
 def _play(children: Children, site: str) -> bool:
     """Start the scenarios, show them until all have ended, and say which ended as they should."""
     from example_project import showcase
-    from example_project.acme import NotStarted
     from jobtrack.errors import JobtrackError
 
     print(f"Site   {site}  log in as {' or '.join(f'{name} / {name}' for name in showcase.LOGINS)}")
@@ -225,7 +227,7 @@ def _play(children: Children, site: str) -> bool:
     print(f"Logs   {children.folder}\n")
     try:
         runs = showcase.start()
-    except (NotStarted, JobtrackError) as error:
+    except JobtrackError as error:
         raise Trouble(str(error), children.log_of("simulator")) from error
     ends = _watch(children, runs)
     return _report(ends, showcase.read_log(children.folder / ACME_LOG))
@@ -238,29 +240,32 @@ def _watch(children: Children, runs: Sequence[Run]) -> list[Progress]:
 
     board, last = Board(), time.monotonic() + LONGEST_S
     while True:
-        found = showcase.look(runs)
-        board.show([line(progress, timezone.now()) for progress in found])
-        if all(progress.settled for progress in found):
+        stands = showcase.look(runs)
+        board.show([line(progress, timezone.now()) for progress in stands])
+        showcase.press_buttons(runs, stands)
+        if all(progress.settled for progress in stands):
             children.wait(AFTERMATH_S)
             return showcase.look(runs)
         if time.monotonic() > last:
-            waiting = ", ".join(progress.scenario.name for progress in found if not progress.settled)
+            waiting = ", ".join(progress.scenario.name for progress in stands if not progress.settled)
             raise Trouble(f"After {LONGEST_S:.0f} seconds these have not ended: {waiting}.", children.log_of("worker"))
         children.wait(0.5)
 
 
 def _report(ends: Sequence[Progress], log: Sequence[Seen]) -> bool:
-    """Print a verdict; True if every scenario ended as it should."""
+    """Print what was expected and what ACME saw; True if every scenario ended as it should."""
     wrong = {end.scenario.name: problems for end in ends if (problems := judge(end, log))}
+    print()
+    for row in verdicts([(end.scenario.name, expected(end.scenario), found(end, log)) for end in ends]):
+        print(row)
     print()
     for name, problems in wrong.items():
         print(f"WRONG  {name}: {'; '.join(problems)}.")
     print(f"{len(ends) - len(wrong)} of {len(ends)} scenarios ended as their table says.")
-    print(
-        f"ACME saw {len(log)} status requests, none early, none late."
-        if not wrong
-        else f"ACME saw {len(log)} status requests."
-    )
+    posts, made = (sum(test) for test in zip(*[(e["kind"] == "submit", bool(e["made"])) for e in log], strict=True))
+    looks = sum(entry["kind"] == "status" for entry in log)
+    print(f"ACME's own log: {posts} submissions, {made} exports, never two of one operation.", end=" ") if not wrong else 0
+    print(f"ACME saw {looks} status requests{'' if wrong else ', none early, none late'}.")
     return not wrong
 
 

@@ -5,14 +5,18 @@ the truth that the demo and the tests compare with what jobtrack says it sent::
 
     ACME_TOKEN=secret python -m example_project.simulator --port 8100 --log acme.jsonl
 
-=======  ======================  =======================================================
-POST     /v1/exports             {"scenario": "success"} -> 202 {"id": "exp_..."}
-GET      /v1/exports/{id}        the status of one export
-POST     /scenarios/{id}         {"scenario": "..."}: from now on the job follows another script
-GET      /log                    every request so far, as a JSON list
-=======  ======================  =======================================================
+=======  =========================  ====================================================================
+POST     /v1/exports                {"scenario": "success"} -> 202 {"id": "exp_..."}, and ``Location``;
+                                    ``Idempotency-Key`` and ``Acme-Reference`` are remembered
+GET      /v1/exports?reference=...  the exports with this reference, two on a page
+GET      /v1/exports/{id}           the status of one export
+POST     /v1/exports/{id}/cancel    cancel it
+GET      /files/{id}.csv?...        the file of an export, as long as the link lives
+POST     /scenarios/{id}            {"scenario": "..."}: from now on the job follows another script
+GET      /log                       every request so far, as a JSON list
+=======  =========================  ====================================================================
 
-Every request needs ``Authorization: Bearer <token>``.
+Every request but that for a file needs ``Authorization: Bearer <token>``.
 """
 
 from __future__ import annotations
@@ -24,168 +28,52 @@ import json
 import os
 import re
 import secrets
+import socket
+import struct
 import sys
-import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+from example_project.behaviour import ROWS, SCRIPTS, SIGNATURE, SLOW_S, TRICKLE_PAUSE_S, Answer, Opening, error, say
+from example_project.ledger import Ledger, Seen
+from example_project.notices import Notices
 
 MAX_BODY = 64 * 1024
-TRICKLE_BYTES = 60
-TRICKLE_PAUSE_S = 0.5
-SIGNATURE = "5ignature-that-nobody-may-keep"
+PAGE_SIZE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What the simulator says to one request."""
+class Call:
+    """One request."""
 
-    word: str  # how the log names it: the state, or what is wrong with the answer
-    http: int = 200
-    body: bytes = b""
-    content_type: str = "application/json"
-    retry_after_s: int | None = None
-    wait_s: int = 0  # how long the caller was asked to wait, by header or by body
-    trickle: bool = False  # one byte at a time, slower than any caller should wait
-
-
-Step = Callable[[str], Answer]
-"""Answers one status request for the job id it is given."""
-
-
-def _json(word: str, value: object, **more: Any) -> Answer:
-    return Answer(word=word, body=json.dumps(value).encode(), **more)
-
-
-def _state(word: str, **members: Any) -> Step:
-    wait_s = members.get("poll_after_seconds", 0)
-    return lambda job: _json(word, {"id": job, "status": word, **members}, wait_s=wait_s)
-
-
-def _always(answer: Answer) -> Step:
-    return lambda _job: answer
-
-
-def _running(percent: int) -> Step:
-    return _state("running", progress=f"{percent} %", poll_after_seconds=1)
-
-
-def _succeeded(job: str) -> Answer:
-    # The signature makes the URL a secret: it must never be found in the caller's database, logs or pages.
-    url = f"https://files.acme.example/{job}.csv?signature={SIGNATURE}"
-    return _json("succeeded", {"id": job, "status": "succeeded", "result": {"url": url, "rows": 1204}})
-
-
-def _wrong_id(job: str) -> Answer:
-    return _json("wrong-id", {"id": f"{job}-of-somebody-else", "status": "running"})
-
-
-def _error(http: int, word: str, message: str, **more: Any) -> Answer:
-    return _json(word, {"error": {"message": message}}, http=http, **more)
-
-
-_QUEUED = _state("queued", poll_after_seconds=1)
-_BUSY = _always(_error(503, "busy", "Down for maintenance.", retry_after_s=2, wait_s=2))
-_TOO_MANY = _always(_error(429, "too-many", "Too many requests."))
-_DENIED = _always(_error(401, "denied", "This token was revoked."))
-_PAGE = b"<!doctype html><title>ACME</title><h1>Welcome back!</h1><p>status: succeeded</p>"
-_HTML = _always(Answer(word="html", body=_PAGE, content_type="text/html; charset=utf-8"))
-_TRICKLE = _always(Answer(word="trickle", body=b" " * TRICKLE_BYTES, trickle=True))
-
-SCRIPTS: Mapping[str, tuple[Step, ...]] = MappingProxyType(
-    {
-        "success": (_QUEUED, _running(40), _running(80), _succeeded),
-        "failure": (_running(10), _state("failed", error={"message": "Column 'amount' does not exist."})),
-        "cancelled": (_running(10), _state("canceled")),
-        "expired": (_QUEUED, _state("expired")),
-        # Paused once when the table does not know the word, once more for a person who looks again.
-        "unknown": (_running(50), _state("paused"), _state("paused", poll_after_seconds=1), _running(80), _succeeded),
-        "retry-after": (_running(30), _BUSY, _succeeded),
-        "rate-limited": (_TOO_MANY,),
-        "stuck": (_running(99),),
-        "unauthorized": (_running(20), _DENIED),
-        "html": (_running(20), _HTML),
-        "no-result": (_running(90), _state("succeeded")),
-        "wrong-id": (_running(20), _wrong_id),
-        "trickle": (_TRICKLE,),
-    }
-)
-"""What each scenario answers, look by look; the last step repeats for ever."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Job:
-    """One export. ``looks`` counts the status requests since the scenario was set."""
-
-    id: str
-    scenario: str
-    looks: int = 0
-
-    def next(self) -> Answer:
-        script = SCRIPTS[self.scenario]
-        step = script[min(self.looks, len(script) - 1)]
-        self.looks += 1
-        return step(self.id)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
-    """One request as it goes into the log."""
-
-    at: str  # UTC, RFC 3339
     method: str
     path: str
-    job: str  # "" if the request is about none
-    scenario: str
-    request_id: str  # X-Request-Id of the caller, "" if it sent none
-    http: int
-    word: str
-    wait_s: int
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: Mapping[str, Any]
+    job: str = ""  # the export that the path names
+
+    @property
+    def operation(self) -> str:
+        """The caller's operation, by the id it gives each request."""
+        return self.headers.get("X-Request-Id", "").rpartition(":")[0]
 
 
-@dataclass(slots=True, kw_only=True)
-class Provider:
-    """The jobs and the log; safe to use from many threads."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The answer to a request, and what the log says besides."""
 
-    log_path: Path
-    jobs: dict[str, Job] = field(default_factory=dict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def create(self, scenario: str) -> Job:
-        job = Job(id=f"exp_{secrets.token_hex(6)}", scenario=scenario)
-        with self._lock:
-            self.jobs[job.id] = job
-        return job
-
-    def look(self, job_id: str) -> tuple[str, Answer]:
-        """The next answer for a job, and its scenario."""
-        with self._lock:
-            job = self.jobs.get(job_id)
-            if job is None:
-                return "", _error(404, "no-such-job", "There is no such export.")
-            return job.scenario, job.next()
-
-    def switch(self, job_id: str, scenario: str) -> bool:
-        with self._lock:
-            job = self.jobs.get(job_id)
-            if job is None:
-                return False
-            job.scenario, job.looks = scenario, 0
-            return True
-
-    def note(self, seen: Seen) -> None:
-        line = json.dumps({name: getattr(seen, name) for name in Seen.__slots__})
-        with self._lock, self.log_path.open("a", encoding="utf-8") as log:
-            log.write(line + "\n")
-
-    def seen(self) -> list[dict[str, Any]]:
-        with self._lock:
-            return [json.loads(line) for line in self.log_path.read_text(encoding="utf-8").splitlines()]
+    answer: Answer
+    kind: str = "other"
+    job: str = ""
+    made: str = ""
+    scenario: str = ""
 
 
 class Simulator(ThreadingHTTPServer):
@@ -195,18 +83,36 @@ class Simulator(ThreadingHTTPServer):
         port: 0 takes a free one; ``server_port`` then tells which.
         token: The bearer token every request must carry.
         log_path: The request log, appended to.
+        settle_s: How long a new export takes to appear in the list.
+        slow_s: How long a slow acceptance takes.
+        notices: Where webhooks go; None: nowhere.
     """
 
     daemon_threads = True
 
-    def __init__(self, *, port: int, token: str, log_path: Path) -> None:
+    def __init__(
+        self,
+        *,
+        port: int,
+        token: str,
+        log_path: Path,
+        settle_s: float = 0.5,
+        slow_s: float = SLOW_S,
+        notices: Notices | None = None,
+    ) -> None:
         super().__init__(("127.0.0.1", port), Handler)
         self.token = token
+        self.slow_s = slow_s
+        self.notices = notices
         log_path.touch()
-        self.provider = Provider(log_path=log_path)
+        self.ledger = Ledger(log_path=log_path, settle_s=settle_s)
+
+    @property
+    def base(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        # A caller that hangs up in the middle of a trickle is what that scenario is about.
+        # A caller that hangs up, in a trickle or before a slow acceptance, is what those scenarios are about.
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -223,7 +129,7 @@ class Handler(BaseHTTPRequestHandler):
         body = self._read_body()
         if body is None:
             self.close_connection = True  # what was not read would be taken for the next request
-            self._send(_error(400, "bad-request", "Send a small JSON object."))
+            self._send(error(400, "bad-request", "Send a small JSON object."))
         else:
             self._handle(body)
 
@@ -231,58 +137,61 @@ class Handler(BaseHTTPRequestHandler):
         """The request log takes the place of the server's own."""
 
     def _read_body(self) -> dict[str, Any] | None:
-        length = self.headers.get("Content-Length", "")
+        length = self.headers.get("Content-Length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY:
             return None
         try:
-            value = json.loads(self.rfile.read(int(length)))
+            value = json.loads(self.rfile.read(int(length)) or b"{}")
         except ValueError:
             return None
         return value if isinstance(value, dict) else None
 
     def _handle(self, body: dict[str, Any]) -> None:
-        job, (scenario, answer) = self._answer(body)
-        if self.path != "/log":
-            self.server.provider.note(self._seen(job, scenario, answer))
-        self._send(answer)
+        parts = urlsplit(self.path)
+        query = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        call = Call(method=self.command, path=parts.path, query=query, headers=self.headers, body=body)
+        told = self._answer(call)
+        if parts.path != "/log":
+            self.server.ledger.note(_seen(call, told))  # before the answer: what was done stays done
+        self._send(told.answer)
 
-    def _answer(self, body: dict[str, Any]) -> tuple[str, tuple[str, Answer]]:
-        """The job a request is about, its scenario, and the answer."""
+    def _answer(self, call: Call) -> Told:
+        for method, pattern, open_to_all, route in ROUTES:
+            found = pattern.fullmatch(call.path)
+            if found and method == call.method:
+                if not open_to_all and not self._authorized():
+                    break
+                return route(self.server, replace(call, job=found.groupdict().get("job", "")))
+        if not self._authorized():
+            return Told(answer=error(401, "bad-token", "Send the bearer token."))
+        return Told(answer=error(404, "no-such-path", "There is nothing here."))
+
+    def _authorized(self) -> bool:
         given = self.headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode("latin-1"), f"Bearer {self.server.token}".encode()):
-            return "", ("", _error(401, "bad-token", "Send the bearer token."))
-        for method, pattern, route in ROUTES:
-            found = pattern.fullmatch(self.path)
-            if found and method == self.command:
-                job = found.groupdict().get("job", "")
-                return job, route(self.server.provider, job, body)
-        return "", ("", _error(404, "no-such-path", "There is nothing here."))
-
-    def _seen(self, job: str, scenario: str, answer: Answer) -> Seen:
-        return Seen(
-            at=datetime.now(UTC).isoformat(timespec="microseconds"),
-            method=self.command,
-            path=self.path,
-            job=job,
-            scenario=scenario,
-            request_id=self.headers.get("X-Request-Id", ""),
-            http=answer.http,
-            word=answer.word,
-            wait_s=answer.wait_s,
-        )
+        return hmac.compare_digest(given.encode("latin-1"), f"Bearer {self.server.token}".encode())
 
     def _send(self, answer: Answer) -> None:
+        if answer.hang_up:
+            self._hang_up()
+            return
         self.send_response(answer.http)
         self.send_header("Content-Type", answer.content_type)
         self.send_header("Content-Length", str(len(answer.body)))
         self.send_header("X-Request-Id", f"acme-{secrets.token_hex(4)}")
-        if answer.retry_after_s is not None:
-            self.send_header("Retry-After", str(answer.retry_after_s))
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
         self.end_headers()
         if answer.trickle:
             self._trickle(answer.body)
         else:
             self.wfile.write(answer.body)
+
+    def _hang_up(self) -> None:
+        """End the connection with a reset: the caller cannot see what was done before."""
+        self.close_connection = True
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.rfile.close()  # it holds the socket as well
+        self.connection.close()
 
     def _trickle(self, body: bytes) -> None:
         for byte in body:
@@ -291,38 +200,115 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(TRICKLE_PAUSE_S)
 
 
-def _create(provider: Provider, _job: str, body: dict[str, Any]) -> tuple[str, Answer]:
-    scenario = body.get("scenario", "success")
+def _seen(call: Call, told: Told) -> Seen:
+    return Seen(
+        at=datetime.now(UTC).isoformat(timespec="microseconds"),
+        kind=told.kind,
+        job=told.job,
+        made=told.made,
+        scenario=told.scenario,
+        request_id=call.headers.get("X-Request-Id", ""),
+        key=call.headers.get("Idempotency-Key", ""),
+        http=0 if told.answer.hang_up else told.answer.http,
+        word=told.answer.word,
+        wait_s=told.answer.wait_s,
+    )
+
+
+# --- what it does -------------------------------------------------------------------------------------
+
+
+_NO_SUCH_JOB = error(404, "no-such-job", "There is no such export.")
+
+
+def _submit(server: Simulator, call: Call) -> Told:
+    scenario = call.body.get("scenario", "success")
     if scenario not in SCRIPTS:
-        return "", _error(422, "bad-scenario", f"Choose one of: {', '.join(SCRIPTS)}.")
-    created = provider.create(scenario)
-    return scenario, _json("accepted", {"id": created.id, "status": "queued"}, http=202)
+        return Told(kind="submit", answer=error(422, "bad-scenario", f"Choose one of: {', '.join(SCRIPTS)}."))
+    opening = server.ledger.opening(scenario, call.operation)
+    if opening is Opening.RESET:
+        return Told(kind="submit", scenario=scenario, answer=Answer(word="reset", hang_up=True))
+    if opening is Opening.SLOW:
+        time.sleep(server.slow_s)
+    key, reference = call.headers.get("Idempotency-Key", ""), call.headers.get("Acme-Reference", "")
+    job, new = server.ledger.create(scenario, key=key, reference=reference)
+    made = job.id if new else ""
+    return Told(kind="submit", job=job.id, made=made, scenario=scenario, answer=_acceptance(job.id, opening))
 
 
-def _look(provider: Provider, job: str, _body: dict[str, Any]) -> tuple[str, Answer]:
-    return provider.look(job)
+def _acceptance(job: str, opening: Opening) -> Answer:
+    match opening:
+        case Opening.LOSE:
+            return Answer(word="lost", hang_up=True)
+        case Opening.ERROR:
+            return error(500, "error", "Something went wrong.")
+        case _:
+            headers = {"Location": f"/v1/exports/{job}"}
+            return say("accepted", {"id": job, "status": "queued"}, http=202, headers=headers)
 
 
-def _switch(provider: Provider, job: str, body: dict[str, Any]) -> tuple[str, Answer]:
-    scenario = str(body.get("scenario"))
+def _list(server: Simulator, call: Call) -> Told:
+    """Oldest first, as a list that grows at its end."""
+    reference, page = call.query.get("reference", ""), int(call.query.get("page", "1"))
+    found = server.ledger.listed(reference)
+    more = f"/v1/exports?reference={quote(reference)}&page={page + 1}" if len(found) > page * PAGE_SIZE else None
+    items = [{"id": job.id, "reference": job.reference} for job in found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]]
+    return Told(kind="lookup", answer=say("found" if items else "absent", {"items": items, "next": more}))
+
+
+def _look(server: Simulator, call: Call) -> Told:
+    job, answer = server.ledger.look(call.job, server.base)
+    if job is None:
+        return Told(kind="status", job=call.job, answer=answer)
+    if server.notices and job.looks and job.looks == SCRIPTS[job.scenario].notice_after:
+        server.notices.send_soon(server.ledger, job)
+    return Told(kind="status", job=call.job, scenario=job.scenario, answer=answer)
+
+
+def _cancel(server: Simulator, call: Call) -> Told:
+    if not server.ledger.cancel(call.job):
+        return Told(kind="cancel", job=call.job, answer=_NO_SUCH_JOB)
+    return Told(kind="cancel", job=call.job, answer=say("cancelling", {"id": call.job}, http=202))
+
+
+def _file(server: Simulator, call: Call) -> Told:
+    del server
+    alive = call.query.get("signature") == SIGNATURE and float(call.query.get("expires", "0")) > time.time()
+    if not alive:
+        return Told(kind="file", job=call.job, answer=error(403, "dead-link", "This link has expired."))
+    rows = "".join(f"{number},{number * 7 % 1000}.00\n" for number in range(1, ROWS + 1))
+    body = f"invoice,amount\n{rows}".encode()
+    return Told(kind="file", job=call.job, answer=Answer(word="file", body=body, content_type="text/csv"))
+
+
+def _switch(server: Simulator, call: Call) -> Told:
+    scenario = str(call.body.get("scenario"))
     if scenario not in SCRIPTS:
-        return "", _error(422, "bad-scenario", f"Choose one of: {', '.join(SCRIPTS)}.")
-    if not provider.switch(job, scenario):
-        return "", _error(404, "no-such-job", "There is no such export.")
-    return scenario, _json("switched", {"id": job, "scenario": scenario})
+        return Told(kind="switch", answer=error(422, "bad-scenario", f"Choose one of: {', '.join(SCRIPTS)}."))
+    if not server.ledger.switch(call.job, scenario):
+        return Told(kind="switch", job=call.job, answer=_NO_SUCH_JOB)
+    answer = say("switched", {"id": call.job, "scenario": scenario})
+    return Told(kind="switch", job=call.job, scenario=scenario, answer=answer)
 
 
-def _log(provider: Provider, _job: str, _body: dict[str, Any]) -> tuple[str, Answer]:
-    return "", _json("log", provider.seen())
+def _log(server: Simulator, call: Call) -> Told:
+    del call
+    return Told(answer=say("log", server.ledger.seen()))
 
 
-Route = Callable[[Provider, str, dict[str, Any]], tuple[str, Answer]]
+Route = Callable[[Simulator, Call], Told]
 
-ROUTES: tuple[tuple[str, re.Pattern[str], Route], ...] = (
-    ("POST", re.compile(r"/v1/exports"), _create),
-    ("GET", re.compile(r"/v1/exports/(?P<job>[^/?]+)"), _look),
-    ("POST", re.compile(r"/scenarios/(?P<job>[^/?]+)"), _switch),
-    ("GET", re.compile(r"/log"), _log),
+_JOB = r"(?P<job>[^/?]+)"
+
+# Method, path, whether it is open to those without the token, and what it does.
+ROUTES: tuple[tuple[str, re.Pattern[str], bool, Route], ...] = (
+    ("POST", re.compile(r"/v1/exports"), False, _submit),
+    ("GET", re.compile(r"/v1/exports"), False, _list),
+    ("GET", re.compile(rf"/v1/exports/{_JOB}"), False, _look),
+    ("POST", re.compile(rf"/v1/exports/{_JOB}/cancel"), False, _cancel),
+    ("GET", re.compile(rf"/files/{_JOB}\.csv"), True, _file),
+    ("POST", re.compile(rf"/scenarios/{_JOB}"), False, _switch),
+    ("GET", re.compile(r"/log"), False, _log),
 )
 
 
@@ -330,15 +316,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m example_project.simulator", description=__doc__.splitlines()[0])
     parser.add_argument("--port", type=int, default=8100)
     parser.add_argument("--log", type=Path, default=Path("acme.jsonl"), help="request log (JSON lines, appended to)")
+    parser.add_argument("--notify", default="", help="address for webhooks, signed with ACME_WEBHOOK_SECRET")
     options = parser.parse_args()
-    token = os.environ.get("ACME_TOKEN")
+    token, secret = os.environ.get("ACME_TOKEN"), os.environ.get("ACME_WEBHOOK_SECRET")
     if not token:
         parser.error("set ACME_TOKEN to the bearer token that callers must send")
+    if options.notify and not secret:
+        parser.error("set ACME_WEBHOOK_SECRET to the secret that signs webhooks")
+    notices = Notices(url=options.notify, secret=secret) if options.notify and secret else None
     try:
-        server = Simulator(port=options.port, token=token, log_path=options.log)
-    except OSError as error:
-        parser.error(f"cannot listen on 127.0.0.1:{options.port}: {error.strerror}")
-    print(f"ACME exports at http://127.0.0.1:{server.server_port}", flush=True)
+        server = Simulator(port=options.port, token=token, log_path=options.log, notices=notices)
+    except OSError as refused:
+        parser.error(f"cannot listen on 127.0.0.1:{options.port}: {refused.strerror}")
+    print(f"ACME exports at {server.base}", flush=True)
     with contextlib.suppress(KeyboardInterrupt):
         server.serve_forever()
     return 0

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from jobtrack_django.api import asubmit, atrack, get_operation, submit, submit_many, track, track_many
     from jobtrack_django.cancelling import cancel, cancel_effect
     from jobtrack_django.receipts import current_delivery, once
+    from jobtrack_django.results import JobResult, fetch_result
     from jobtrack_django.signals import (
         escalation_opened,
         escalation_resolved,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     )
 
 _HOME = {
+    "JobResult": "results",
     "asubmit": "api",
     "atrack": "api",
     "cancel": "cancelling",
@@ -27,6 +29,7 @@ _HOME = {
     "current_delivery": "receipts",
     "escalation_opened": "signals",
     "escalation_resolved": "signals",
+    "fetch_result": "results",
     "get_operation": "api",
     "idempotency_conflict": "signals",
     "once": "receipts",
@@ -38,6 +41,7 @@ _HOME = {
 }
 
 __all__ = [
+    "JobResult",
     "asubmit",
     "atrack",
     "cancel",
@@ -45,6 +49,7 @@ __all__ = [
     "current_delivery",
     "escalation_opened",
     "escalation_resolved",
+    "fetch_result",
     "get_operation",
     "idempotency_conflict",
     "once",

@@ -30,7 +30,7 @@ CONCLUSIONS: Final[Mapping[str, Text]] = {
 _ENDED_BECAUSE: Final[Mapping[str, Text]] = {
     "submission_rejected": _("Failed: the provider refused the submission, so there was never a job."),
 }
-_CONCLUDED__UNACCEPTED: Final[Mapping[str, Text]] = {
+_CONCLUDED_UNACCEPTED: Final[Mapping[str, Text]] = {
     OperationState.ESCALATED: _("Nothing: no job is known. Nothing more is sent until a person decides."),
     OperationState.ABANDONED: _("A person closed it before any job was known. Nothing more is submitted."),
 }
@@ -39,7 +39,7 @@ _CONCLUDED__UNACCEPTED: Final[Mapping[str, Text]] = {
 def conclusion(state: str, cause: str, *, accepted: bool) -> str:
     """What is known about the end; a state of a newer release as it is stored."""
     unaccepted = None if accepted else _CONCLUDED_UNACCEPTED.get(state)
-    return str(_ENDED_BECAUSE.get(cause) or unaccepted or CONCLUSIONS.get(state, state))
+    return str(_ENDED_BECAUSE.get(cause) or unaccepted or CONCLUSIONS.get(state) or state)
 
 
 _UNACCEPTED: Final[Mapping[str, Text]] = {

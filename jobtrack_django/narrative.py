@@ -17,7 +17,7 @@ from django.utils.translation import ngettext
 
 from jobtrack.core.audit import GENESIS, seal
 from jobtrack.core.observation import Kind
-from jobtrack_django import words
+from jobtrack_django import events, words
 from jobtrack_django.models import AuditEntry, Operation
 
 LIMIT = 200
@@ -87,7 +87,7 @@ def tell(entry: AuditEntry) -> Line:
     return Line(
         seq=entry.seq,
         at=_instant(body.get("at")) or entry.at,
-        title=_title(event),
+        title=events.title(event),
         sentences=tuple(_sentences(event, body, seen, did)),
         facts=tuple(_facts(entry, body, seen)),
         late=late,
@@ -111,42 +111,28 @@ def _part(body: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return part if isinstance(part, Mapping) else {}
 
 
-def _title(event: str) -> str:
-    titles = {
-        "track": _("Tracking began"),
-        "poll": _("Look"),
-        "look": _("Nothing sent"),
-        "decision": _("A person decided"),
-        "table_missing": _("No table"),
-        "cancel_requested": _("Cancellation wanted"),
-        "cancel_attempt": _("Cancelling begins"),
-        "cancel": _("Cancellation answered"),
-        "cancel_needless": _("Cancellation not needed"),
-        "cancel_unsent": _("Cancellation not sent"),
-    }
-    return titles.get(event) or event or _("Not readable")
-
-
 # --- sentences --------------------------------------------------------------------------------------
 
 
 def _sentences(event: str, body: Mapping[str, Any], seen: Mapping[str, Any], did: Mapping[str, Any]) -> Iterator[str]:
     if not body:
         yield _("This entry cannot be read.")
-    if event == "track":
-        yield _("The provider had accepted the job “%s”.") % body.get("job_id")
     if isinstance(body.get("lost_look"), int):
-        yield _("The look before this one never came to its end: its request may have been sent, its answer is lost.")
+        yield _lost(event)
+    yield from events.says(event, body)
     if event == "decision":
-        yield from _choice(body)
-    if event.startswith("cancel"):
-        yield from _cancelling(event, body)
-    if body.get("late"):
+        yield from _changes(body)
+    kept = body.get("late") and did.get("do") == "follow"
+    if kept:
+        yield _("This came too late to count by itself; that the provider has the job “%s” is kept.") % did.get(
+            "job_id"
+        )
+    elif body.get("late"):
         yield _("This came too late and changed nothing.")
     if seen:
         yield from _answer(seen)
-    if did:
-        yield _consequence(did, _instant(body.get("at")))
+    if did and not kept:
+        yield _consequence(event, did, _instant(body.get("at")))
     stopped = did.get("reason")
     for question in body.get("questions") or ():
         if question.get("reason") != stopped:
@@ -173,54 +159,73 @@ def _answer(seen: Mapping[str, Any]) -> Iterator[str]:
         yield _("Its wish when to ask again is not valid (%s) and was not followed.") % guidance["problem"]
 
 
-def _consequence(did: Mapping[str, Any], now: datetime | None) -> str:
+def _lost(event: str) -> str:
+    if event in events.BEFORE_A_JOB:
+        return _("The request before this one never came to its end: it may have been sent, its answer is lost.")
+    return _("The look before this one never came to its end: its request may have been sent, its answer is lost.")
+
+
+def _consequence(event: str, did: Mapping[str, Any], now: datetime | None) -> str:
+    at, why = _clock(_instant(did.get("at")), now), words.delay_label(str(did.get("source")))
     match did.get("do"):
         case "wait":
-            at = _clock(_instant(did.get("at")), now)
-            return _("Next look %(at)s: %(why)s.") % {"at": at, "why": words.delay_label(str(did.get("source")))}
+            return _("Next look %(at)s: %(why)s.") % {"at": at, "why": why}
+        case "later":
+            return _("It is sent again %(at)s: %(why)s.") % {"at": at, "why": why}
+        case "rest":
+            return _("It is not to be sent before %s.") % at
+        case "follow":
+            return _followed(did)
+        case "doubt":
+            return _doubted(did, now)
         case "conclude":
-            return _("The operation ended: %s.") % words.state_label(str(did.get("state")))
+            return _ended(did)
         case "stop":
-            return _("Polling stopped: %s. A person is asked.") % words.reason_title(str(did.get("reason")))
+            reason = words.reason_title(str(did.get("reason")))
+            if event in events.BEFORE_A_JOB:
+                return _("jobtrack stopped: %s. A person is asked.") % reason
+            return _("Polling stopped: %s. A person is asked.") % reason
     return str(did.get("do", ""))
 
 
-def _choice(body: Mapping[str, Any]) -> Iterator[str]:
-    label = words.option_label(str(body.get("option")))
-    yield _("%(actor)s chose “%(option)s”: “%(why)s”") % {
-        "actor": body.get("actor"),
-        "option": label,
-        "why": body.get("why"),
+def _ended(did: Mapping[str, Any]) -> str:
+    state, cause = words.state_label(str(did.get("state"))), did.get("cause")
+    because = f" ({words.reason_title(str(cause))})" if cause else ""
+    return _("The operation ended: %s.") % f"{state}{because}"
+
+
+def _followed(did: Mapping[str, Any]) -> str:
+    end = _part(did, "end")
+    if end:
+        return _ended(end)
+    if did.get("job_id"):
+        return _("From now on the job “%s” is followed.") % did["job_id"]
+    return _("From now on the job is followed by the address that the provider gave.")
+
+
+def _doubted(did: Mapping[str, Any], now: datetime | None) -> str:
+    if did.get("reason"):
+        return _("Nobody knows whether the provider has the job, and jobtrack cannot find out. A person is asked.")
+    what = (
+        _("It is not known whether the provider has the job.")
+        if did.get("why")
+        else _("It is proven that the provider has no job of it.")
+    )
+    following = _("Next step %(at)s: %(why)s. By itself jobtrack tries until %(until)s.") % {
+        "at": _clock(_instant(did.get("at")), now),
+        "why": words.delay_label(str(did.get("source"))),
+        "until": _clock(_instant(did.get("until")), now),
     }
+    return f"{what} {following}"
+
+
+def _changes(body: Mapping[str, Any]) -> Iterator[str]:
     before = _part(body, "before")
     changes = list(_raised(_part(before, "spent"), _part(body, "spent"), _instant(body.get("at"))))
     if before.get("state") != body.get("state"):
         states = (words.state_label(str(before.get("state"))), words.state_label(str(body.get("state"))))
         changes.insert(0, _("state %(before)s → %(after)s") % {"before": states[0], "after": states[1]})
     yield _("Changed: %s.") % "; ".join(changes) if changes else _("Nothing about the operation changed.")
-
-
-def _cancelling(event: str, body: Mapping[str, Any]) -> Iterator[str]:
-    match event:
-        case "cancel_requested":
-            who, why = body.get("actor") or _("Somebody"), body.get("why")
-            wanted = _("%s wants the job cancelled at the provider.") % who
-            yield f"{wanted} “{why}”" if why else wanted
-            if body.get("effect"):
-                yield _("They were told: “%s”") % body["effect"]
-        case "cancel_attempt":
-            yield _("From here on the provider may hear it.")
-        case "cancel_needless":
-            yield _("The operation had ended: nothing was sent.")
-        case "cancel_unsent":
-            yield _("It could not be sent: %s") % body.get("detail")
-        case "cancel":
-            answered = {
-                "accepted": _("The provider accepted it; only its status says what became of the job."),
-                "refused": _("The provider refused it: the job goes on."),
-                "requested": _("Nothing was sent."),
-            }
-            yield answered.get(str(body.get("cancel"))) or _("Nobody knows whether the provider heard it.")
 
 
 def _raised(before: Mapping[str, Any], after: Mapping[str, Any], now: datetime | None) -> Iterator[str]:
@@ -240,9 +245,7 @@ def _of(pair: Sequence[Any]) -> str:
 
 
 def _facts(entry: AuditEntry, body: Mapping[str, Any], seen: Mapping[str, Any]) -> Iterator[str]:
-    requests = _part(body, "spent").get("status_requests")
-    if isinstance(requests, list):
-        yield _("requests %s") % _of(requests)
+    yield from _counted(str(body.get("event", "")), _part(body, "spent"))
     raw = _part(seen, "guidance").get("raw")
     if raw:
         yield _("asked to wait: %s") % raw
@@ -254,6 +257,18 @@ def _facts(entry: AuditEntry, body: Mapping[str, Any], seen: Mapping[str, Any]) 
     if body.get("evidence_version"):
         yield _("evidence version %s") % body["evidence_version"]
     yield _("entry %(seq)s, seal %(hash)s") % {"seq": entry.seq, "hash": entry.hash[:8]}
+
+
+def _counted(event: str, spent: Mapping[str, Any]) -> Iterator[str]:
+    """The counter that the event moves, of all those that each entry carries."""
+    counter, label = "status_requests", _("requests %s")
+    if event in events.SUBMITS:
+        counter, label = "submissions", _("submissions %s")
+    elif event in events.LOOKS_UP:
+        counter, label = "lookups", _("look-ups %s")
+    pair = spent.get(counter)
+    if isinstance(pair, list):
+        yield label % _of(pair)
 
 
 # --- instants ---------------------------------------------------------------------------------------

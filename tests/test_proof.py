@@ -11,6 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from jobtrack.catalog import load_file
+from jobtrack.core.escalation import Reason
+from jobtrack.core.operation import OperationState
+from jobtrack.flow.submit import Submission, submit
+from jobtrack.stores.memory import MemoryStore
+from jobtrack.testing import FakeProvider, VirtualClock, answer, makes, memory_runtime, run_due
+
 ROOT = Path(__file__).parents[1]
 
 PROOF = {
@@ -39,7 +46,9 @@ PROOF = {
         "tests/flow/test_flows.py::test_the_second_of_two_deciders_is_told_who_was_first",
         "tests/flow/test_submit.py::test_late_evidence_overtakes_a_person_who_granted_one_more_submission",
     ),
-    "a page is refreshed": ("tests/acceptance/test_site.py::test_a_refresh_finds_the_same_operation_and_starts_nothing",),
+    "a page is refreshed": (
+        "tests/acceptance/test_site.py::test_a_refresh_finds_the_same_operation_and_starts_nothing",
+    ),
     "a budget is exhausted while the job runs: pending": (
         "tests/flow/test_flows.py::test_a_limit_of_the_observer_leaves_the_job_pending_and_one_extension_can_finish_it",
     ),
@@ -69,18 +78,41 @@ PROOF = {
     "clocks jump": (
         "tests/flow/test_flows.py::test_a_worker_that_stood_still_before_its_claim_does_not_see_the_deadline_early",
         "tests/flow/test_flows.py::test_a_late_wake_up_looks_once_and_makes_up_for_nothing",
+        "tests/django/test_store.py::test_no_row_is_judged_by_the_clock_of_this_machine",
     ),
 }
 """Scenario -> tests. "The SSH child started, the connection dropped" comes with the SSH transport."""
 
 
 @cache
-def tests_of(path: str) -> set[str]:
+def functions_of(path: str) -> set[str]:
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
 
 
 @pytest.mark.parametrize("scenario", PROOF)
 def test_each_scenario_is_proved_by_tests_that_exist(scenario: str) -> None:
-    missing = [node for node in PROOF[scenario] if node.split("::")[1] not in tests_of(node.split("::")[0])]
+    missing = [node for node in PROOF[scenario] if node.split("::")[1] not in functions_of(node.split("::")[0])]
     assert missing == [], "the test was renamed or is gone: name the one that proves this now"
+
+
+def test_a_dead_status_endpoint_makes_no_second_job() -> None:
+    """R-SUB-1, R-FACT-2: only looks fail; the job stays accepted and pending, and nothing is submitted again."""
+    clock = VirtualClock()
+    provider, store = FakeProvider(clock), MemoryStore(clock)
+    table = load_file(ROOT / "tests" / "cases" / "tables" / "job-key.yaml")
+    runtime = memory_runtime(table, provider=provider, clock=clock, store=store)
+    provider.on("POST", "/v1/jobs", makes("job-1", answer(202, json={"id": "job-1"})))
+    provider.on("GET", "/v1/jobs/*", answer(503))
+
+    submit(runtime, [Submission(operation_id="op-1", provider="job-key", payload={})])
+    run_due(runtime, clock)
+
+    row = store.rows["op-1"]
+    assert (row.state, row.job_id, store.reasons("op-1")) == (
+        OperationState.ESCALATED,
+        "job-1",
+        [Reason.TRANSPORT_FAILURES_EXHAUSTED],
+    )
+    assert (provider.made_for("op-1"), len(provider.sent("POST"))) == (["job-1"], 1)
+    assert len(provider.sent("GET")) == row.spent.status_requests == table.budget.transport_failures

@@ -66,6 +66,7 @@ def _document(report: Report) -> dict[str, Any]:
         "state": report.operation.state.value,
         "outcome": report.outcome,
         "reasons": [each.reason.value for each in report.escalations],
+        "requests": [asked.kind for asked in report.asked],
         "unasked_replies": report.unasked,
         "steps": [{**asdict(step), "at": step.at.total_seconds()} for step in report.steps],
         "differences": [asdict(difference) for difference in report.differences],
@@ -89,10 +90,9 @@ def _show(reports: list[tuple[Case, Report]], *, verbose: bool) -> None:
 
 def _ending(report: Report) -> str:
     reasons = ", ".join(each.reason.value for each in report.escalations)
-    spent = report.operation.spent.status_requests
     unasked = f", {screen.count(report.unasked, 'reply', 'replies')} not asked for" if report.unasked else ""
     state = report.operation.state.value + (f" ({reasons})" if reasons else "")
-    return screen.plain(f"{state} after {screen.count(spent, 'request')}{unasked}")
+    return screen.plain(f"{state} after {screen.count(len(report.asked), 'request')}{unasked}")
 
 
 def _show_steps(report: Report) -> None:

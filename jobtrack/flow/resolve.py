@@ -47,9 +47,8 @@ def resolve(runtime: Runtime, resolution: Resolution) -> Operation:
     if resolution.option not in options(escalation.reason, operation, table):
         raise OptionNotAllowed(f"{escalation.reason.value} does not allow {resolution.option.value} now.")
     now = runtime.store.now()
-    limits = runtime.limits or (table.limits if table else None)
-    look = max(runtime.timing.look, (limits.total if limits else timedelta(0)) + runtime.timing.margin)
     meant = _attached(runtime, table, operation, resolution, now)
+    look = look_of(runtime, table)
     wanted = grant(meant, resolution.option, blocking=escalation.blocking, table=table, look=look, now=now)
     entry = story.entry(
         "decision",
@@ -81,6 +80,12 @@ def resolve(runtime: Runtime, resolution: Resolution) -> Operation:
     _open_gate(runtime, escalation, resolution, wanted)
     _tell(runtime, operation, wanted, stored)
     return wanted
+
+
+def look_of(runtime: Runtime, table: ProviderTable | None) -> timedelta:
+    """How long the single request of a grant may wait to be sent."""
+    limits = runtime.limits or (table.limits if table else None)
+    return max(runtime.timing.look, (limits.total if limits else timedelta(0)) + runtime.timing.margin)
 
 
 def _attached(

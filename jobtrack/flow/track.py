@@ -15,6 +15,7 @@ from jobtrack.core.sealed import Sealed
 from jobtrack.core.table import ProviderTable
 from jobtrack.errors import IdempotencyConflict, TableMissing, UsageError
 from jobtrack.flow import story
+from jobtrack.flow.hear import recall
 from jobtrack.flow.settle import wake
 from jobtrack.ports import Runtime
 
@@ -91,7 +92,13 @@ def track(runtime: Runtime, trackings: Sequence[Tracking], *, announce: bool = T
 
 
 def announce_first(runtime: Runtime, operation: Operation, *, now: datetime) -> None:
-    """Publish the first wake-up if it lies within the horizon; later ones are the sweeper's."""
+    """Publish the first wake-up if it lies within the horizon; later ones are the sweeper's.
+
+    A notice that came before us brings the first look forward.
+    """
+    table = runtime.tables.get(operation.provider)
+    if table is not None and table.webhook is not None and operation.fence == 0 and recall(runtime, operation):
+        return
     if operation.fence == 0 and operation.wake_at is not None and operation.wake_until is not None:
         wake(runtime, operation, now=now)
 
@@ -125,6 +132,7 @@ def begin(
         accepted_at=min(tracking.accepted_at or now, now),  # a provider's clock may run ahead of ours
         wake_at=min(wake_at, budget.deadline, budget.needed_by or wake_at),
         not_before=wake_at,
+        hint_floor=now + table.polling.min_interval,
         wake_until=wake_at + grace if wake_at - now <= horizon else None,
         delay_source=DelaySource.FIRST_DELAY.value,
         escalate_ends=escalate,

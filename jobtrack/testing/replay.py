@@ -254,7 +254,7 @@ def actual(report: Report, case: Case, play: _Play) -> dict[str, Any]:
         "contents": play.script.contents(),
         "options": sorted({o.value for e in report.escalations for o in options(e.reason, operation, case.table)}),
         "retry_allowed": may_repeat(case.table, operation, play.clock()),
-        "cancel": operation.cancel_state or "none",
+        "cancel": str(operation.cancel_state) or "none",
         "result": report.result.state.value if report.result else "none",
         "files": {file.name: file.size for file in report.result.files if file.complete} if report.result else {},
     }

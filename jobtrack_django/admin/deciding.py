@@ -19,7 +19,7 @@ from django.utils.translation import gettext as _
 from jobtrack.core.escalation import Option, Reason, Resolution, options
 from jobtrack.core.grant import grant
 from jobtrack.errors import DecisionError, OptionNotAllowed
-from jobtrack.flow.resolve import resolve
+from jobtrack.flow.resolve import look_of, resolve
 from jobtrack.ports import Runtime
 from jobtrack.worker.wiring import get_runtime
 from jobtrack_django import words
@@ -74,7 +74,7 @@ def _buttons(
 ) -> Iterator[Button]:
     operation = escalation.operation.to_core()
     table, now = runtime.tables.get(operation.provider), runtime.store.now()
-    look = look_time(runtime, table)
+    look = look_of(runtime, table)
     for option in options(Reason(escalation.reason), operation, table):
         after = grant(operation, option, blocking=escalation.blocking, table=table, look=look, now=now)
         choice = words.choice(option, after.state, accepted=operation.accepted_at is not None)

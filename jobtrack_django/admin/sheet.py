@@ -11,8 +11,9 @@ from django.utils.html import format_html
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
 
-from jobtrack_django import words
+from jobtrack_django import facts, words
 from jobtrack_django.admin.base import Moment, apart
+from jobtrack_django.admin.submission import beside_the_job, submission, unaccepted
 from jobtrack_django.followups import FollowUp, follow_ups
 from jobtrack_django.models import Operation
 from jobtrack_django.narrative import LIMIT, Fold, Line, check_chain, history, story
@@ -34,12 +35,15 @@ def sheet(operation: Operation, now: datetime) -> dict[str, Any]:
     return {
         "operation": operation,
         "state": words.state_label(operation.state),
-        "conclusion": words.CONCLUSIONS.get(operation.state, operation.state),
+        "conclusion": facts.conclusion(operation.state, operation.cause, accepted=operation.accepted_at is not None),
         "accepted": Moment.of(operation.accepted_at, now),
+        "unaccepted": unaccepted(operation),
+        "submission": submission(operation, now),
+        "beside": beside_the_job(operation, now),
         "observed": Moment.of(operation.observed_at, now),
         "since": Moment.of(operation.provider_state_since, now),
         "expires": Moment.of(operation.expires_at, now),
-        "elapsed": apart(operation.accepted_at, now),
+        "elapsed": apart(operation.accepted_at, now) if operation.accepted_at else "",
         "last_answer": _last_answer(told, now),
         "deadline": Moment.of(operation.deadline, now),
         "needed_by": Moment.of(operation.needed_by, now),
@@ -80,10 +84,14 @@ def _counters(operation: Operation) -> Sequence[Counter]:
         "transport_failures": _("Requests without a usable answer"),
         "rate_limited": _("“Too many requests” answers"),
         "extensions": _("Extensions"),
+        "submissions": _("Submissions"),
+        "lookups": _("Look-ups"),
     }
+    submits = {"submissions", "lookups"}  # of a job that was submitted elsewhere they would only be noise
     return [
         Counter(name=label, used=getattr(operation, f"spent_{name}"), allowed=getattr(operation, f"limit_{name}"))
         for name, label in names.items()
+        if name not in submits or getattr(operation, f"limit_{name}")
     ]
 
 

@@ -217,7 +217,7 @@ def mend(table: Path) -> None:
     for before, after in [
         ("[queued, running]", "[queued, running, paused]"),
         ("status: paused}}, means: unknown_state", "status: paused}}, means: pending"),
-        ("revision: 1", "revision: 2"),
+        ("revision: 2", "revision: 3"),
     ]:
         assert text.count(before) == 1
         text = text.replace(before, after)

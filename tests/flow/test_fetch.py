@@ -1058,3 +1058,19 @@ def test_a_process_may_end_anywhere_and_the_next_try_completes_without_doubles()
         assert site.once() == Done(), kill_at
         assert site.content() == {"a": b"a", "b": b"b"}, kill_at
         assert len(site.runtime.files.stored) == 2, kill_at
+
+
+def test_a_file_that_is_complete_is_written_down_before_the_next_one_is_asked_for() -> None:
+    """A process that ends in the second download costs the first one nothing."""
+    site = listed()
+
+    def end(_: Request) -> Any:
+        raise Killed
+
+    site.script("/b", end, answer(body=b"b"))
+    (row,) = site.store.get([site.id])
+    with pytest.raises(Killed):
+        fetch(site.runtime, site.take(), row)
+    site.clock.advance(301 * S)
+    assert site.once() == Done()
+    assert len(site.asked(f"{FILES}/a")) == 1

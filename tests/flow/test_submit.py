@@ -30,6 +30,7 @@ from jobtrack.errors import IdempotencyConflict, OptionNotAllowed, UsageError
 from jobtrack.flow.advance import advance
 from jobtrack.flow.resolve import resolve
 from jobtrack.flow.submit import Submission, report_conflict, submit
+from jobtrack.flow.track import Tracking, track
 from jobtrack.ports import Runtime
 from jobtrack.records import Receipt
 from jobtrack.stores.memory import MemoryStore
@@ -645,6 +646,18 @@ def test_a_notice_before_our_own_acceptance_is_stored_waits_for_it() -> None:
     post, look = (seen.at for seen in here.provider.log)
     assert look - post < TABLE.polling.first
     assert here.op().delay_source == "webhook"
+
+
+def test_a_notice_before_a_job_is_tracked_brings_its_first_look_forward() -> None:
+    webhook = WebhookSpec(scheme=WebhookScheme.STANDARD, job_id=at("/id"))
+    here = world(replace(table(), webhook=webhook))
+    here.provider.script("job-1", DONE)
+    here.store.receive([Receipt(provider="acme", account="default", notice_id="n-1", job_id="job-1")])
+    started = here.clock()
+    track(here.runtime, [Tracking(operation_id="op-1", provider="acme", job_id="job-1")])
+    here.run()
+    (look,) = (seen.at for seen in here.provider.log)
+    assert look - started < TABLE.polling.first
 
 
 def test_cancelling_is_asked_once_and_the_provider_has_the_last_word() -> None:

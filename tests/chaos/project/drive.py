@@ -14,6 +14,9 @@ import django
 
 from tests.chaos.project import celery_app
 
+SOME = 10
+"""Submissions of one transaction: others can write in between."""
+
 
 def migrate() -> None:
     from django.core.management import call_command
@@ -39,6 +42,21 @@ def track(count: str, polls: str, wait: str) -> dict[str, Any]:
         ],
     )
     return {"seconds": time.monotonic() - started, "counts": get_runtime().scheduler.counts}  # type: ignore[attr-defined]
+
+
+def submit(count: str, *kinds: str) -> dict[str, Any]:
+    """Submit jobs, some with each transaction; their ids say how they fare (see ``tests.chaos.doubtful``)."""
+    from jobtrack_django import submit_many
+
+    started = time.monotonic()
+    for start in range(0, int(count), SOME):
+        for kind in kinds:
+            tasks = [
+                {"operation_id": f"{kind}-{number}", "payload": {"rows": number, "note": "x" * 200}}
+                for number in range(start, min(start + SOME, int(count)))
+            ]
+            submit_many(kind, tasks)
+    return {"seconds": time.monotonic() - started}
 
 
 def duplicate(operation_id: str, copies: str, countdown_s: str) -> None:
@@ -75,15 +93,19 @@ def dump() -> dict[str, Any]:
     report = audit.verify([*lines, audit.closing_line(heads, at="2026-01-01T00:00:00+00:00")])
     return {
         "operations": list(
-            Operation.objects.values("id", "job_id", "state", "fence", "spent_status_requests", "limit_status_requests")
+            Operation.objects.values(
+                *("id", "job_id", "state", "fence", "spent_status_requests", "limit_status_requests"),
+                *("provider", "spent_submissions", "limit_submissions", "idempotency_key", "sealed"),
+            )
         ),
+        "audit": [{"operation": e.operation_id, **json.loads(e.body)} for e in entries],
         "audit_faults": [str(fault) for fault in report.faults],
         "delivered": list(Delivery.objects.exclude(delivered_at=None).values_list("operation_id", flat=True)),
         "escalations": list(Escalation.objects.values("operation_id", "reason", "detail")),
     }
 
 
-VERBS = {verb.__name__: verb for verb in (migrate, track, duplicate, view, dump)}
+VERBS = {verb.__name__: verb for verb in (migrate, track, submit, duplicate, view, dump)}
 
 
 def main() -> None:

@@ -2,11 +2,13 @@
 
 import os
 
-from tests.databases import sqlite
+from tests.databases import by_url, sqlite
 
 # A killed process loses nothing that it committed; only a power cut could, and there is none in these tests.
 QUICK = {"init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL"}
-DATABASES = {"default": sqlite() | {"NAME": os.environ["CHAOS_DATABASE"], "OPTIONS": sqlite()["OPTIONS"] | QUICK}}
+DATABASE = os.environ["CHAOS_DATABASE"]  # the path of a SQLite file, or the URL of a database on a server
+FILE = sqlite() | {"NAME": DATABASE, "OPTIONS": sqlite()["OPTIONS"] | QUICK}
+DATABASES = {"default": by_url(DATABASE) if "://" in DATABASE else FILE}
 SECRET_KEY = "only for tests"
 USE_TZ = True
 ROOT_URLCONF = "tests.chaos.project.urls"
