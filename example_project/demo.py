@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Event
@@ -262,11 +263,18 @@ def _report(ends: Sequence[Progress], log: Sequence[Seen]) -> bool:
     for name, problems in wrong.items():
         print(f"WRONG  {name}: {'; '.join(problems)}.")
     print(f"{len(ends) - len(wrong)} of {len(ends)} scenarios ended as their table says.")
-    posts, made = (sum(test) for test in zip(*[(e["kind"] == "submit", bool(e["made"])) for e in log], strict=True))
-    looks = sum(entry["kind"] == "status" for entry in log)
-    print(f"ACME's own log: {posts} submissions, {made} exports, never two of one operation.", end=" ") if not wrong else 0
-    print(f"ACME saw {looks} status requests{'' if wrong else ', none early, none late'}.")
+    print(_summary(log))
     return not wrong
+
+
+def _summary(log: Sequence[Seen]) -> str:
+    count = Counter(entry["kind"] for entry in log)
+    made = Counter(entry["request_id"].rpartition(":")[0] for entry in log if entry["made"])
+    most = max(made.values(), default=0)
+    return (
+        f"ACME's own log: {count['submit']} submissions, {made.total()} exports made, at most {most} for one operation; "
+        f"{count['lookup']} look-ups, {count['status']} status requests."
+    )
 
 
 if __name__ == "__main__":

@@ -55,6 +55,12 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "reports:list"
 LOGOUT_REDIRECT_URL = "login"
 STATIC_URL = "static/"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": VAR / "media"}},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+    # Where results are put. A provider chose what is in them, so no web server serves this folder.
+    "jobtrack": {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": {"location": VAR / "results"}},
+}
 USE_TZ = True
 TIME_ZONE = "UTC"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -87,8 +93,11 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {
 CELERY_TASK_IGNORE_RESULT = True
 
 JOBTRACK = {
-    "ACCOUNTS": {acme.TABLE: {account: {"port": acme.PORT} for account in ACCOUNTS}},
-    "CREDENTIALS": {acme.TABLE: dict.fromkeys(ACCOUNTS, "env:ACME_TOKEN")},
+    "TABLES": [BASE_DIR / "example_project" / "providers"],
+    "ACCOUNTS": {table: {name: {"port": acme.PORT} for name in accounts} for table, accounts in ACCOUNTS.items()},
+    "CREDENTIALS": {table: dict.fromkeys(accounts, "env:ACME_TOKEN") for table, accounts in ACCOUNTS.items()},
+    "WEBHOOKS": {acme.TABLE: {"default": ["env:ACME_WEBHOOK_SECRET"]}},
+    "RESULT_SPOOL": VAR / "spool",  # for downloads under way
     "ALLOW_LOOPBACK": True,  # the provider is a simulator on this machine
     "TIMING": {"grace_s": 5},  # a lost message is noticed soon: nobody wants to watch a demo wait
     "LIMITS": {"connect_s": 1, "read_s": 2, "total_s": 2},  # short, so that the endless answer ends soon

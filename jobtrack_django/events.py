@@ -75,6 +75,16 @@ _FETCHED: Final[Mapping[str, Text]] = {
     "unavailable": lazy("The result could not be fetched; no further try is made."),
 }
 
+_ALWAYS: Final[Mapping[str, Text]] = {
+    "evidence": lazy("An answer that came late proves that the provider has the job. Nothing was sent."),
+    "seal_broken": lazy("What is kept encrypted could not be read with the keys of this site. Nothing was sent."),
+    "conflict": lazy("The operation id was used again with other content; that submission was refused and not sent."),
+    "cancel_attempt": lazy("From here on the provider may hear it."),
+    "cancel_needless": lazy("The operation had ended: nothing was sent."),
+    "result_wanted": lazy("The result of the job is to be fetched."),
+}
+"""Events that say the same every time."""
+
 
 def title(event: str) -> str:
     """The event in a few words; one of another release as it is stored."""
@@ -83,6 +93,8 @@ def title(event: str) -> str:
 
 def says(event: str, body: Mapping[str, Any]) -> Iterator[str]:
     """The sentences that are the event's own. Texts of the body are told as they are, whatever they are."""
+    if event in _ALWAYS:
+        yield str(_ALWAYS[event])
     teller = _TELLERS.get(event)
     if teller is not None:
         yield from teller(body)
@@ -163,18 +175,6 @@ def _lookup(body: Mapping[str, Any]) -> Iterator[str]:
         yield ngettext("%d job was listed.", "%d jobs were listed.", count) % count
 
 
-def _evidence(body: Mapping[str, Any]) -> Iterator[str]:
-    yield _("An answer that came late proves that the provider has the job. Nothing was sent.")
-
-
-def _seal_broken(body: Mapping[str, Any]) -> Iterator[str]:
-    yield _("What is kept encrypted could not be read with the keys of this site. Nothing was sent.")
-
-
-def _conflict(body: Mapping[str, Any]) -> Iterator[str]:
-    yield _("The operation id was used again with other content; that submission was refused and not sent.")
-
-
 # --- cancelling -------------------------------------------------------------------------------------
 
 
@@ -184,14 +184,6 @@ def _cancel_requested(body: Mapping[str, Any]) -> Iterator[str]:
     yield f"{wanted} “{why}”" if why else wanted
     if body.get("effect"):
         yield _("They were told: “%s”") % body["effect"]
-
-
-def _cancel_attempt(body: Mapping[str, Any]) -> Iterator[str]:
-    yield _("From here on the provider may hear it.")
-
-
-def _cancel_needless(body: Mapping[str, Any]) -> Iterator[str]:
-    yield _("The operation had ended: nothing was sent.")
 
 
 def _cancel_unsent(body: Mapping[str, Any]) -> Iterator[str]:
@@ -209,10 +201,6 @@ def _cancel(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 # --- result and decisions ---------------------------------------------------------------------------
-
-
-def _result_wanted(body: Mapping[str, Any]) -> Iterator[str]:
-    yield _("The result of the job is to be fetched.")
 
 
 def _fetch(body: Mapping[str, Any]) -> Iterator[str]:
@@ -250,15 +238,9 @@ _TELLERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
     "submission": _submission,
     "look_up": _look_up,
     "lookup": _lookup,
-    "evidence": _evidence,
-    "seal_broken": _seal_broken,
-    "conflict": _conflict,
     "cancel_requested": _cancel_requested,
-    "cancel_attempt": _cancel_attempt,
-    "cancel_needless": _cancel_needless,
     "cancel_unsent": _cancel_unsent,
     "cancel": _cancel,
-    "result_wanted": _result_wanted,
     "fetch": _fetch,
     "decision": _decision,
 }

@@ -199,7 +199,7 @@ def _followed(did: Mapping[str, Any]) -> str:
     if end:
         return _ended(end)
     if did.get("job_id"):
-        return _("From now on the job “%s” is followed.") % did["job_id"]
+        return _("From now on the job “%s” is followed.") % str(did["job_id"])
     return _("From now on the job is followed by the address that the provider gave.")
 
 

@@ -25,7 +25,7 @@ from jobtrack.core.escalation import Option, Resolution
 from jobtrack.flow.resolve import resolve
 from jobtrack.ports import Runtime
 from jobtrack.records import Delivery
-from jobtrack.testing import FakeProvider, NoScheduler, VirtualClock, answer, no_answer, run_due
+from jobtrack.testing import FakeProvider, NoScheduler, VirtualClock, answer, cut, makes, no_answer, run_due
 from jobtrack.testing.clock import START
 from jobtrack.worker import wiring
 from jobtrack_django.fields import DatabaseNow
@@ -34,7 +34,7 @@ from jobtrack_django.models import Operation
 from jobtrack_django.runtime import build_runtime, run_handler
 from jobtrack_django.signals import SignalListener
 
-__all__ = ["Rehearsal", "answer", "no_answer", "rehearsal"]
+__all__ = ["Rehearsal", "answer", "cut", "makes", "no_answer", "rehearsal"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class Rehearsal:
     """The site's own runtime, with the provider, the clock and the broker replaced."""
 
     clock: VirtualClock  # plays the database's clock as well
-    provider: FakeProvider  # ``script()`` says what it answers; ``log`` is what it was asked
+    provider: FakeProvider  # ``script()`` and ``on()`` say what it answers; ``log`` and ``made`` are the truth
     runtime: Runtime
     failures: list[BaseException] = field(default_factory=list)  # what follow-ups have raised
 

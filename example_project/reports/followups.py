@@ -5,14 +5,19 @@ from __future__ import annotations
 from django.utils import timezone
 
 from example_project.reports.models import Report
+from jobtrack_django import once
 from jobtrack_django.models import Operation
+from jobtrack_django.results import fetch_result
 
 
 def store(operation: Operation) -> None:
-    """Write the number of rows on the report.
+    """Count the rows of the file and write the number on the report.
 
-    The call may be repeated after a crash. Writing only where nothing is written makes the second one harmless.
+    ``fetch_result`` raises ``ResultNotReady`` until the file is complete. It goes through on purpose: the call is then
+    repeated later. It may be repeated after a crash as well, and the receipt makes sure that the effect is not.
     """
-    Report.objects.filter(pk=operation.object_id, stored_at=None).update(
-        rows=int(operation.kept["rows"]), stored_at=timezone.now()
-    )
+    with fetch_result(operation).open() as file:
+        rows = sum(1 for _ in file) - 1  # the first line has the names of the columns
+    with once() as first:
+        if first:
+            Report.objects.filter(pk=operation.object_id).update(rows=rows, stored_at=timezone.now())

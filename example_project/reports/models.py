@@ -9,6 +9,8 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.urls import reverse
 
+from jobtrack_django.models import Operation
+
 
 class ReportQuerySet(models.QuerySet["Report"]):
     def visible_to(self, user: User) -> ReportQuerySet:
@@ -19,6 +21,7 @@ class ReportQuerySet(models.QuerySet["Report"]):
 class Report(models.Model):
     """A report somebody asked for."""
 
+    ticket = models.UUIDField(unique=True)  # of the form that asked for it
     name = models.CharField(max_length=80)
     scenario = models.CharField(max_length=20)  # how the simulated provider shall behave
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -33,6 +36,11 @@ class Report(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def operation(self) -> Operation | None:
+        """The export that makes it."""
+        return Operation.objects.for_object(self).order_by("created_at").last()
 
     def get_absolute_url(self) -> str:
         return reverse("reports:progress", args=[self.pk])

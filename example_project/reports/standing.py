@@ -1,4 +1,4 @@
-"""How a report stands, in words for the person who asked for it. Page and JSON view show the same words."""
+"""How a report stands, in words for the person who asked for it. The pages show nothing else of jobtrack."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 from django.contrib.contenttypes.models import ContentType
 
 from example_project.reports.models import Report
+from jobtrack_django import cancel_effect
 from jobtrack_django.models import Operation
-
-AFTER_A_PERSON_S = 15
-"""How often a page asks again while a person has to decide: they may take their time."""
 
 
 class Words(NamedTuple):
@@ -22,9 +20,15 @@ class Words(NamedTuple):
     sentence: str
 
 
+_ORDERED = Words("", "ordered", "The export is about to be sent to ACME.")
 _UNDER_WAY = Words("", "in progress", "ACME is working on it.")
 
 _WORDS = {
+    "ready": _ORDERED,
+    "submitting": _ORDERED,
+    "unconfirmed": Words(
+        "", "not confirmed", "ACME may have the export or not. We are finding out, and order nothing twice meanwhile."
+    ),
     "escalated": Words("ask", "waits for a decision", "Something unexpected came up. A person decides how to go on."),
     "succeeded": Words("good", "ready", "The report is ready."),
     "failed": Words("bad", "failed", "ACME could not make the report."),
@@ -34,21 +38,17 @@ _WORDS = {
 }
 """State of the operation -> what its owner reads; all other states are under way."""
 
-_ROWS = {
-    "rows": "Rows",
-    "provider": "ACME says",
-    "progress": "Progress",
-    "error": "Error",
-    "looks": "Asked",
-    "next": "Asks again",
-    "deadline": "At the latest",
+_CANCELLING = {
+    "requested": "ACME is being asked to cancel it.",
+    "accepted": "ACME has agreed. The export is cancelled when ACME's status says so.",
+    "refused": "ACME has refused: the export goes on.",
+    "unknown": "ACME may have heard it or not.",
 }
 
 
 class Row(NamedTuple):
-    key: str
     label: str
-    text: str  # "" hides the row
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,17 +59,14 @@ class Standing:
     operation: Operation | None
     words: Words
     outcome: dict[str, Any] = field(default_factory=dict)  # jobtrack's contract (R-SUB-8)
-    details: dict[str, str] = field(default_factory=dict)  # what is in it, in words
-    retry_after_s: int | None = None  # when asking again makes sense; None: nothing is going to change
+    effect: str | None = None  # of a cancellation; None: it cannot be asked for
+    rows: tuple[Row, ...] = ()
 
     @property
-    def rows(self) -> list[Row]:
-        return [Row(key, label, self.details.get(key, "")) for key, label in _ROWS.items()]
-
-    @property
-    def shown(self) -> dict[str, str]:
-        """Every word of the page that can change."""
-        return {**self.words._asdict(), **self.details}
+    def changes(self) -> bool:
+        """Something is going to happen by itself."""
+        stored = self.outcome.get("outcome") != "succeeded" or self.report.rows is not None
+        return self.outcome.get("retry_after_s") is not None or not stored
 
 
 def standings(reports: Iterable[Report]) -> list[Standing]:
@@ -88,36 +85,33 @@ def _brief(report: Report, operation: Operation | None) -> Standing:
 
 def standing(report: Report) -> Standing:
     """In full, for a page."""
-    operation = Operation.objects.for_object(report).order_by("created_at").last()
-    outcome = operation.outcome() if operation else {}
+    operation = report.operation
+    if operation is None:
+        return _brief(report, None)
+    outcome = operation.outcome()
     return Standing(
         report=report,
         operation=operation,
         words=_brief(report, operation).words,
         outcome=outcome,
-        details=_details(report, outcome) if outcome else {},
-        retry_after_s=_retry_after_s(report, outcome),
+        effect=cancel_effect(operation),
+        rows=tuple(row for row in _rows(report, outcome) if row.text),
     )
 
 
-def _retry_after_s(report: Report, outcome: dict[str, Any]) -> int | None:
-    state = outcome.get("state")
-    if state == "succeeded":
-        return None if report.rows is not None else 1  # the follow-up is about to run
-    return AFTER_A_PERSON_S if state == "escalated" else outcome.get("retry_after_s")
-
-
-def _details(report: Report, outcome: dict[str, Any]) -> dict[str, str]:
+def _rows(report: Report, outcome: dict[str, Any]) -> list[Row]:
     used, next_look_at = outcome["status_requests"], outcome["next_look_at"]
-    return {
-        "rows": "" if report.rows is None else f"{report.rows:,}",
-        "provider": outcome["observed"]["state"] or "",
-        "progress": (outcome["progress"] or "") if next_look_at else "",  # of a job that has ended it says nothing
-        "error": outcome["error"] or "",
-        "looks": f"{used['used']} of at most {used['allowed']} times",
-        "next": _clock(next_look_at),
-        "deadline": _clock(outcome["deadline"]) if next_look_at else "",
-    }
+    return [
+        Row("Rows", "" if report.rows is None else f"{report.rows:,}"),
+        Row("ACME says", outcome["observed"]["state"] or ""),
+        # Of a job that has ended it says nothing.
+        Row("Progress", (outcome["progress"] or "") if next_look_at else ""),
+        Row("Error", outcome["error"] or ""),
+        Row("Cancellation", _CANCELLING.get(outcome["cancel"]["state"], "") if next_look_at else ""),
+        Row("Asked", f"{used['used']} of at most {used['allowed']} times"),
+        Row("Asks again", _clock(next_look_at)),
+        Row("At the latest", _clock(outcome["deadline"]) if next_look_at else ""),
+    ]
 
 
 def _clock(instant: str | None) -> str:

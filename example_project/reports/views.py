@@ -1,20 +1,24 @@
-"""Three pages and a JSON view. Looking at them asks the provider nothing (R-CALL-2)."""
+"""The pages, what their buttons do, and the outcome as JSON. Looking at them asks the provider nothing (R-CALL-2)."""
 
 from __future__ import annotations
 
 from django.contrib import messages
 from django.contrib.auth.models import User
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from example_project.acme import NotStarted
-from example_project.reports.exports import export as start
+from example_project.reports.exports import order, stop
 from example_project.reports.forms import ExportForm
 from example_project.reports.models import Report
-from example_project.reports.standing import Standing, standing, standings
+from example_project.reports.standing import standing, standings
 from example_project.scenarios import BY_NAME
+from jobtrack.errors import UsageError
+from jobtrack_django.models import Operation
+from jobtrack_django.results import fetch_result
+from jobtrack_django.views import OutcomeView
 
 LISTED = 50
 
@@ -25,8 +29,8 @@ class Request(HttpRequest):
     user: User
 
 
-def _standing(request: Request, pk: int) -> Standing:
-    return standing(get_object_or_404(Report.objects.visible_to(request.user), pk=pk))
+def _report(request: Request, pk: int) -> Report:
+    return get_object_or_404(Report.objects.visible_to(request.user), pk=pk)
 
 
 @require_GET
@@ -39,28 +43,52 @@ def report_list(request: Request) -> HttpResponse:
 def export(request: Request) -> HttpResponse:
     form = ExportForm(request.POST or None)
     if form.is_valid():
-        try:
-            report = start(request.user, form.cleaned_data["name"], BY_NAME[form.cleaned_data["scenario"]])
-        except NotStarted as error:
-            form.add_error(None, str(error))
-        else:
-            messages.success(request, "ACME has accepted the export.")
-            return redirect(report)
+        asked = form.cleaned_data
+        report = order(request.user, asked["name"], BY_NAME[asked["scenario"]], ticket=asked["ticket"])
+        messages.success(request, "The export is ordered.")
+        return redirect(report)
     return render(request, "reports/export.html", {"form": form})
 
 
 @never_cache
 @require_GET
 def progress(request: Request, pk: int) -> HttpResponse:
-    return render(request, "reports/progress.html", {"standing": _standing(request, pk)})
+    return render(request, "reports/progress.html", {"standing": standing(_report(request, pk))})
 
 
-@never_cache
+@require_POST
+def cancel_export(request: Request, pk: int) -> HttpResponse:
+    report = _report(request, pk)
+    if report.operation is None:
+        raise Http404
+    try:
+        stop(report.operation, request.user)
+    except UsageError as error:
+        messages.error(request, error.message)
+    return redirect(report)
+
+
 @require_GET
-def status(request: Request, pk: int) -> JsonResponse:
-    """How it stands, and in ``Retry-After`` when to ask again; without one nothing is going to change."""
-    found = _standing(request, pk)
-    response = JsonResponse({"outcome": found.outcome, "shown": found.shown})
-    if found.retry_after_s is not None:
-        response.headers["Retry-After"] = str(found.retry_after_s)
-    return response
+def file(request: Request, pk: int) -> FileResponse:
+    """The file as ACME sent it: to be saved, never to be shown as a page of this site."""
+    report = _report(request, pk)
+    if report.operation is None or report.stored_at is None:
+        raise Http404
+    result = fetch_result(report.operation)  # it is complete: nothing is asked
+    return FileResponse(result.open(), as_attachment=True, filename="report.csv", content_type="text/csv")
+
+
+class ReportOutcome(OutcomeView):
+    """How an export stands, for the script of the page and for programs, and when to ask again."""
+
+    def may_see(self, request: HttpRequest, operation: Operation) -> bool:
+        report = operation.subject
+        if not isinstance(report, Report) or not isinstance(request.user, User):
+            return False
+        return request.user.is_staff or report.requested_by_id == request.user.pk
+
+    def result_url(self, operation: Operation) -> str | None:
+        """Where the file is, once the follow-up has stored it."""
+        report = operation.subject
+        stored = isinstance(report, Report) and report.stored_at is not None
+        return reverse("reports:file", args=[operation.object_id]) if stored else None

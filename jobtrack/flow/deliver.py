@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from datetime import timedelta
 from traceback import format_tb
 from typing import Protocol
 
@@ -13,7 +14,7 @@ from jobtrack.core.operation import Operation
 from jobtrack.core.text import clean, redact
 from jobtrack.flow.cancel import cancel
 from jobtrack.flow.errand import Again, Done, Errand, GiveUp
-from jobtrack.flow.fetch import fetch
+from jobtrack.flow.fetch import fetch, lease_of
 from jobtrack.ports import Runtime
 from jobtrack.records import CANCEL, RESULT, Delivery
 
@@ -32,7 +33,7 @@ def deliver(runtime: Runtime, delivery_ids: Sequence[str]) -> int:
     done = 0
     for delivery_id in delivery_ids:
         owner = runtime.token()
-        delivery = runtime.store.take_delivery(delivery_id, owner=owner, lease=runtime.timing.delivery_lease)
+        delivery = runtime.store.take_delivery(delivery_id, owner=owner, lease=_lease(runtime, delivery_id))
         if delivery is None:
             continue
         (operation,) = runtime.store.get([delivery.operation_id])
@@ -44,7 +45,22 @@ def deliver(runtime: Runtime, delivery_ids: Sequence[str]) -> int:
     return done
 
 
-_ERRANDS = {CANCEL: cancel, RESULT: fetch}
+def _lease(runtime: Runtime, delivery_id: str) -> timedelta:
+    """How long one attempt may take: of a download as its table says, of anything else as the settings say."""
+    operation_id, _, event = delivery_id.rpartition(":")
+    if event == RESULT:
+        for row in runtime.store.get([operation_id]):
+            table = runtime.tables.get(row.provider)
+            if table is not None:
+                return lease_of(runtime, table)
+    return runtime.timing.delivery_lease
+
+
+def _fetch(runtime: Runtime, delivery: Delivery, operation: Operation) -> Errand:
+    return fetch(runtime, delivery, operation, lease=_lease(runtime, delivery.id))
+
+
+_ERRANDS = {CANCEL: cancel, RESULT: _fetch}
 """What this library does itself; every other event is a named follow-up."""
 
 

@@ -342,7 +342,7 @@ def test_a_page_costs_the_same_for_any_number_of_follow_ups(jobtrack: Rehearsal,
         Delivery(id=f"op-1:{event}", operation_id="op-1", event=event, handler="x")
         for event in ("on_failure", "on_end")
     )
-    assert queries() == few <= 6
+    assert queries() == few <= 7
 
 
 def test_a_broken_chain_is_shouted(jobtrack: Rehearsal, client):
@@ -472,7 +472,11 @@ def test_a_site_of_ones_own_works_too(jobtrack: Rehearsal):
     assert {"jobtrack_escalation_decide", "jobtrack_escalation_change"} <= names
 
 
-STORE = {"models.py", "querysets.py", "store.py", "chain.py", "decisions.py", "statements.py", "outbox.py"}
+STORE = {
+    *("models.py", "querysets.py", "store.py", "chain.py", "decisions.py", "statements.py", "outbox.py"),
+    "notices.py",  # a notice meant for a row that is not running moves nothing
+    "results.py",  # mostly states of results, which are rows of their own
+}
 
 
 def test_the_adapter_compares_no_states():

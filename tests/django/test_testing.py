@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from jobtrack.errors import OptionNotAllowed, TableMissing, UsageError
-from jobtrack_django import track
+from jobtrack_django import submit, track
 from jobtrack_django.models import Operation
-from jobtrack_django.testing import Rehearsal, answer
+from jobtrack_django.testing import Rehearsal, answer, makes, no_answer
 
 RUNNING = answer(json={"id": "exp_1", "status": "running"})
 PAUSED = answer(json={"id": "exp_1", "status": "paused"})
@@ -43,6 +43,23 @@ def test_a_job_of_minutes_runs_in_no_time(jobtrack: Rehearsal) -> None:
     assert (operation.state, seen) == ("succeeded", [{"rows": 7}])
     assert timedelta(seconds=2) < jobtrack.clock() - started < timedelta(minutes=2)
     assert operation.outcome()["outcome"] == "succeeded"
+
+
+def test_a_submission_whose_answer_is_lost_is_found_and_not_repeated(jobtrack: Rehearsal) -> None:
+    """INV-18: what the scripted provider made is the truth."""
+    seen.clear()
+    lost = makes("exp_1", no_answer("read_timeout"))
+    listed = answer(json={"items": [{"id": "exp_1", "reference": "op-1"}], "next": None})
+    jobtrack.provider.on("POST", "/v1/exports", lost)
+    jobtrack.provider.on("GET", "/v1/exports", listed)
+    jobtrack.provider.script("exp_1", RUNNING, DONE)
+    operation = submit("acme-export", operation_id="op-1", payload={"report": "sales"}, on_success=f"{__name__}.store")
+    assert jobtrack.provider.log == []
+    jobtrack.run_due()
+    operation.refresh_from_db()
+    assert (operation.state, operation.job_id, seen) == ("succeeded", "exp_1", [{"rows": 7}])
+    assert jobtrack.provider.made_for("op-1") == ["exp_1"]
+    assert len(jobtrack.provider.sent("POST")) == 1
 
 
 def fail(operation: Operation) -> None:

@@ -21,7 +21,7 @@ from jobtrack.core.place import Header, RequestSpec
 from jobtrack.core.reply import Request
 from jobtrack.core.sealed import Sealed
 from jobtrack.core.table import ProviderTable, RequestLimits, ResultSpec, Retention
-from jobtrack.flow.deliver import finish_errand
+from jobtrack.flow.deliver import deliver, finish_errand
 from jobtrack.flow.errand import Again, Done, Errand, GiveUp
 from jobtrack.flow.fetch import fetch, lease_of
 from jobtrack.ports import Runtime
@@ -1074,3 +1074,19 @@ def test_a_file_that_is_complete_is_written_down_before_the_next_one_is_asked_fo
     site.clock.advance(301 * S)
     assert site.once() == Done()
     assert len(site.asked(f"{FILES}/a")) == 1
+
+
+def test_a_worker_takes_the_errand_for_as_long_as_its_table_grants() -> None:
+    """A large file is not given up because a follow-up may only take five minutes."""
+    site = Site(replace(LINKED, total=3600 * S))
+    leases: list[timedelta] = []
+
+    def looks_at_the_lease(request: Request) -> Script:
+        until = site.runtime.store.outbox[site.delivery_id].lease_until
+        leases.append(until - site.clock())
+        return succeeded()
+
+    site.provider.on("GET", STATUS, looks_at_the_lease)
+    site.provider.on("GET", "/r/1", answer(text="rows"))
+    assert deliver(site.runtime, [site.delivery_id]) == 1
+    assert leases[0] >= 3600 * S

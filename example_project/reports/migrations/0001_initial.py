@@ -18,6 +18,7 @@ class Migration(migrations.Migration):
             name='Report',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('ticket', models.UUIDField(unique=True)),
                 ('name', models.CharField(max_length=80)),
                 ('scenario', models.CharField(max_length=20)),
                 ('requested_at', models.DateTimeField(auto_now_add=True)),
