@@ -8,7 +8,10 @@ from example_project.scenarios import ACCOUNTS
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 VAR = Path(os.environ.get("JOBTRACK_DEMO_DIR", BASE_DIR / "var"))
-"""Where the database and the logs are."""
+"""Where the database, the results and the logs are."""
+
+ACME_PORT = os.environ.get("JOBTRACK_DEMO_ACME_PORT", "8100")
+"""Where on loopback the simulated provider listens."""
 
 # Good for an example on loopback only: a real site keeps its key out of the repository.
 SECRET_KEY = os.environ.get("JOBTRACK_DEMO_SECRET_KEY", "an-example-is-not-a-secret")
@@ -94,7 +97,7 @@ CELERY_TASK_IGNORE_RESULT = True
 
 JOBTRACK = {
     "TABLES": [BASE_DIR / "example_project" / "providers"],
-    "ACCOUNTS": {table: {name: {"port": acme.PORT} for name in accounts} for table, accounts in ACCOUNTS.items()},
+    "ACCOUNTS": {table: {name: {"port": ACME_PORT} for name in accounts} for table, accounts in ACCOUNTS.items()},
     "CREDENTIALS": {table: dict.fromkeys(accounts, "env:ACME_TOKEN") for table, accounts in ACCOUNTS.items()},
     "WEBHOOKS": {acme.TABLE: {"default": ["env:ACME_WEBHOOK_SECRET"]}},
     "RESULT_SPOOL": VAR / "spool",  # for downloads under way

@@ -52,8 +52,8 @@ _UNACCEPTED: Final[Mapping[str, Text]] = {
 
 _NO_JOB: Final = _("No: it is proven that no request has made a job.")
 _NOTHING_SENT: Final = _("No: nothing has been sent to the provider.")
-_IN_DOUBT: Final = _("Not known: the provider may have the job or not. {doubt}")
-_SEEN: Final = _("Yes, as the provider said; but it gave no id by which the job can be followed. {doubt}")
+_IN_DOUBT: Final = _("Not known: the provider may have the job or not ({doubt}).")
+_SEEN: Final = _("Yes, as the provider said; but it gave no id by which the job can be followed ({doubt}).")
 _EVIDENCE: Final = _("Yes: an answer that came late proves it, and jobtrack is about to follow the job {job}.")
 
 
@@ -69,7 +69,7 @@ def unaccepted(state: str, *, sent: bool, doubt: str, seen: bool, evidence: Mapp
     if evidence:
         return str(_EVIDENCE).format(job=evidence.get("job_id") or "")
     if seen or doubt:
-        return str(_SEEN if seen else _IN_DOUBT).format(doubt=doubt)
+        return str(_SEEN if seen else _IN_DOUBT).format(doubt=doubt.rstrip(".") or "?")
     return str((_UNACCEPTED.get(state) or _NO_JOB) if sent else _NOTHING_SENT)
 
 

@@ -19,7 +19,7 @@ from jobtrack.core.table import ProviderTable
 from jobtrack.errors import IdempotencyConflict, OperationNotFound, TableMissing, UsageError
 from jobtrack.flow import story
 from jobtrack.flow.settle import wake
-from jobtrack.flow.track import Wishes, granted_budget, refuse_naive
+from jobtrack.flow.track import Wishes, granted_budget, refuse_naive, said
 from jobtrack.ports import Runtime
 
 logger = logging.getLogger(__name__)
@@ -97,27 +97,16 @@ def begin(runtime: Runtime, table: ProviderTable, submission: Submission, *, now
         lookups=spec.recovery.requests if spec.lookup else 0,
         follow_for=follow_for,
     )
-    escalate = table.on_failure == "escalate" if submission.escalate_ends is None else submission.escalate_ends
     published = runtime.scheduler.horizon >= timedelta(0)
     return Operation(
-        id=submission.operation_id,
-        provider=table.id,
-        account=submission.account,
+        **said(table, submission),
         job_id="",
         state=OperationState.READY,
-        params=dict(submission.params),
         budget=budget,
         created_at=now,
         accepted_at=None,
         wake_at=now,
         wake_until=now + runtime.timing.grace if published else None,
-        escalate_ends=escalate,
-        revision=table.revision,
-        table_digest=table.digest,
-        reference=submission.reference,
-        on_success=submission.on_success,
-        on_failure=submission.on_failure,
-        on_end=submission.on_end,
         predecessor=submission.predecessor,
         idempotency_key=prepared.key,
         fingerprint=prepared.fingerprint,

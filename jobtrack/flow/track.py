@@ -118,14 +118,10 @@ def begin(
         url = status_url(table, job_id=tracking.job_id, params=tracking.params)
     wake_at = now + first_delay(table.polling, draw)
     budget = granted_budget(table, tracking, now)
-    escalate = table.on_failure == "escalate" if tracking.escalate_ends is None else tracking.escalate_ends
     return Operation(
-        id=tracking.operation_id,
-        provider=table.id,
-        account=tracking.account,
+        **said(table, tracking),
         job_id=tracking.job_id,
         state=OperationState.RUNNING,
-        params=dict(tracking.params),
         status_url=url,
         budget=budget,
         created_at=now,
@@ -135,14 +131,22 @@ def begin(
         hint_floor=now + table.polling.min_interval,
         wake_until=wake_at + grace if wake_at - now <= horizon else None,
         delay_source=DelaySource.FIRST_DELAY.value,
-        escalate_ends=escalate,
-        revision=table.revision,
-        table_digest=table.digest,
-        reference=tracking.reference,
-        on_success=tracking.on_success,
-        on_failure=tracking.on_failure,
-        on_end=tracking.on_end,
     )
+
+
+def said(table: ProviderTable, wishes: Wishes) -> dict[str, Any]:
+    """Fields of a first row that only repeat what the caller said, or name the table."""
+    kept = {name: getattr(wishes, name) for name in ("account", "reference", "on_success", "on_failure", "on_end")}
+    escalate = table.on_failure == "escalate" if wishes.escalate_ends is None else wishes.escalate_ends
+    return {
+        **kept,
+        "id": wishes.operation_id,
+        "provider": table.id,
+        "params": dict(wishes.params),
+        "escalate_ends": escalate,
+        "revision": table.revision,
+        "table_digest": table.digest,
+    }
 
 
 def granted_budget(table: ProviderTable, wishes: Wishes, now: datetime) -> Budget:

@@ -9,7 +9,9 @@ from typing import Any
 
 from jobtrack.catalog.nodes import Node
 from jobtrack.core.escalation import Option, Resolution
+from jobtrack.core.operation import OperationState
 from jobtrack.errors import DecisionError, IdempotencyConflict, UsageError
+from jobtrack.flow import story
 from jobtrack.flow.cancel import request_cancel
 from jobtrack.flow.hear import hear
 from jobtrack.flow.resolve import resolve
@@ -111,7 +113,12 @@ def _cancel(runtime: Runtime, step: Doing, operation_id: str, number: int) -> No
 
 
 def _fetch(runtime: Runtime, step: Doing, operation_id: str, number: int) -> None:  # noqa: ARG001
-    runtime.store.note(operation_id, {"event": "fetch_requested"}, errand=Followup(event=RESULT))
+    (row,) = runtime.store.get([operation_id])
+    table = runtime.tables.get(row.provider)
+    if table is None or table.result is None or row.state is not OperationState.SUCCEEDED:
+        raise LookupError(operation_id)
+    entry = story.entry("result_wanted", row, at=runtime.store.now(), table=story.table_mark(table))
+    runtime.store.note(operation_id, entry, errand=Followup(event=RESULT))
 
 
 def _decide(runtime: Runtime, step: Doing, operation_id: str, number: int) -> None:  # noqa: ARG001

@@ -47,7 +47,7 @@ def doubt(operation: Operation) -> str:
     if operation.acceptance_seen:
         return _("The provider said that it has a job of it.")
     if operation.doubt:
-        return _("Nobody knows whether the provider has the job: %s") % operation.doubt
+        return _("Nobody knows whether the provider has the job (%s).") % operation.doubt.rstrip(".")
     return ""
 
 

@@ -47,9 +47,9 @@ submit:
     json: {reference: "{operation_id}", rows: "{payload/rows}", note: "{payload/note}"}
   accepted: {http: [202], job_id: /id}
   rejected: {http: [422]}
-  recovery: {deadline: 2m, requests: 30, first: 400ms, base: 1s, factor: 1.5, cap: 3s}
-  within: 2m
-  attempts: 10
+  recovery: {deadline: 10m, requests: 30, first: 400ms, base: 1s, factor: 1.5, cap: 3s}
+  within: 10m
+  attempts: 20
   {ways}
 status:
   request: {method: GET, path: "/{kind}/jobs/{job_id}"}
@@ -57,7 +57,7 @@ status:
   state: /status
   states: {pending: [running], success: [succeeded], failure: [failed]}
 polling: {first: 1s, base: 1s, factor: 1.5, cap: 2s, min_interval: 200ms}
-budget: {deadline: 3m, status_requests: 100, transport_failures: 50}
+budget: {deadline: 20m, status_requests: 100, transport_failures: 50}
 gate: {breaker_failures: 0}
 limits: {connect: 1s, read: 1s, total: 1s}
 """
@@ -125,7 +125,7 @@ def database_of_our_own(folder: Path) -> Iterator[str]:
 @pytest.fixture
 def doubtful(tmp_path: Path, valkey: Valkey) -> Iterator[Doubtful]:
     with database_of_our_own(tmp_path) as database:
-        rig = Doubtful(tmp_path, valkey.url, database=database)
+        rig = Doubtful(tmp_path, valkey.url, database=database, CHAOS_MARGIN_S="4")
         try:
             yield rig
         finally:

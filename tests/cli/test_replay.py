@@ -293,6 +293,7 @@ RUNS = "  - {to: status, http: 200, json: {status: running}}\n"
         (TAKEN, "do: [{at: 1s, submit: {payload: {rows: 8}}}]", ["do: submit: done / conflict"]),
         (TAKEN, "do: [{at: 1s, submit: {payload: {rows: 7}}}]\nexpect: {posts: 1}", []),
         (TAKEN, "do: [{at: 1s, decide: look_again, expect: refused}]", []),
+        (TAKEN, "do: [{at: 1s, fetch: true, expect: refused}]\nexpect: {result: none, files: {}}", []),
     ],
 )
 def test_a_submission_is_replayed(replies: str, rest: str, differences: list[str]) -> None:

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
+from pathlib import Path
 
 import pytest
 from django.core.management import call_command
 
 from jobtrack.core.audit import GENESIS, seal
-from jobtrack_django import narrative, track
+from jobtrack_django import events, narrative, track
 from jobtrack_django.models import AuditEntry, Operation
 from jobtrack_django.narrative import Fold, check_chain, history, story, tell
 from jobtrack_django.testing import Rehearsal, answer, no_answer
 from tests.django.admin_pages import DENIED, DONE, PAUSED, RUNNING, SITE
 
+ROOT = Path(__file__).parents[2]
 NOON = datetime(2030, 1, 7, 12, tzinfo=UTC)
 
 
@@ -142,10 +145,163 @@ def test_a_fold_over_midnight_names_both_days():
             {"event": "decision", "state": "failed", "before": {"state": "failed"}},
             "Nothing about the operation changed.",
         ),
+        ({"event": "submit", "fingerprint": "f"}, "The job is to be submitted; nothing has been sent yet."),
+        ({"event": "submit", "predecessor": "op-0", "fingerprint": "f"}, "It replaces operation “op-0”."),
+        ({"event": "submit", "decision": {"do": "rest", "at": "2030-01-07T12:05:00+00:00"}}, "Nothing was sent."),
+        (
+            {"event": "attempt", "attempt": 2, "because": "idempotency", "spent": {"submissions": [2, 5]}},
+            "Submission 2 of 5 begins, because the provider recognises a repeat by its idempotency key, which is still "
+            "valid. From here on the provider may have the job.",
+        ),
+        (
+            {"event": "attempt", "because": "absent", "spent": {"submissions": [2, 5]}, "attempt": 2},
+            "Submission 2 of 5 begins, because it is proven that the provider has no job of it. "
+            "From here on the provider may have the job.",
+        ),
+        (
+            {"event": "attempt", "because": "unsent", "attempt": 3},
+            "Submission 3 of ? begins, because it is proven that no request before was accepted. "
+            "From here on the provider may have the job.",
+        ),
+        ({"event": "attempt", "doubt": "no answer"}, "An attempt before it is still in doubt: no answer"),
+        (
+            {
+                "event": "submission",
+                "meaning": "accepted",
+                "observation": {"kind": "pending", "http": 202, "detail": "x"},
+            },
+            "The provider took the job (HTTP 202).",
+        ),
+        (
+            {"event": "submission", "meaning": "unsent"},
+            "It is proven that nothing was sent, so this request made no job.",
+        ),
+        ({"event": "submission", "meaning": "new_meaning"}, "new_meaning."),
+        (
+            {"event": "submission", "decision": {"do": "follow", "job_id": "pay-1", "end": None}},
+            "From now on the job “pay-1” is followed.",
+        ),
+        (
+            {"event": "submission", "decision": {"do": "follow", "job_id": "", "end": {"state": "succeeded"}}},
+            "The operation ended: succeeded.",
+        ),
+        (
+            {"event": "submission", "decision": {"do": "follow", "job_id": ""}},
+            "From now on the job is followed by the address that the provider gave.",
+        ),
+        (
+            {"event": "submission", "late": True, "decision": {"do": "follow", "job_id": "pay-1"}},
+            "This came too late to count by itself; that the provider has the job “pay-1” is kept.",
+        ),
+        (
+            {"decision": {"do": "later", "at": "2030-01-07T12:05:00+00:00", "source": "local_backoff"}},
+            "It is sent again 12:05:00 UTC: the table's own pace.",
+        ),
+        (
+            {"decision": {"do": "conclude", "state": "failed", "cause": "submission_rejected"}},
+            "The operation ended: failed (submission refused).",
+        ),
+        (
+            {
+                "decision": {
+                    **{"do": "doubt", "why": "no answer", "at": "2030-01-07T12:05:00+00:00", "source": "local_backoff"},
+                    "until": "2030-01-07T13:00:00+00:00",
+                }
+            },
+            "It is not known whether the provider has the job. Next step 12:05:00 UTC: the table's own pace. "
+            "By itself jobtrack tries until 13:00:00 UTC.",
+        ),
+        (
+            {"decision": {"do": "doubt", "why": "x", "reason": "submission_unknown"}},
+            "Nobody knows whether the provider has the job, and jobtrack cannot find out. A person is asked.",
+        ),
+        (
+            {"event": "lookup", "decision": {"do": "stop", "reason": "submission_unknown"}},
+            "jobtrack stopped: submitted or not: unknown. A person is asked.",
+        ),
+        (
+            {"event": "look_up", "request": 3, "spent": {"lookups": [3, 10]}},
+            "Look-up request 3 of 10 begins: the provider is asked whether it has the job.",
+        ),
+        ({"event": "lookup", "kind": "found", "found": ["pay-1"]}, "The provider has the job “pay-1”."),
+        ({"event": "lookup", "kind": "many", "found": ["a", "b"]}, "The provider has several jobs of it: a, b."),
+        (
+            {"event": "lookup", "kind": "absent", "observation": {"http": 404, "detail": "x"}},
+            "The provider shows no job of it (HTTP 404).",
+        ),
+        ({"event": "lookup", "kind": "absent", "items": 2}, "2 jobs were listed."),
+        ({"event": "lookup", "kind": "unreadable"}, "That does not tell whether the provider has the job."),
+        (
+            {"event": "attempt", "lost_look": 3},
+            "The request before this one never came to its end: it may have been sent, its answer is lost.",
+        ),
+        ({"event": "decision", "option": "attach_job", "job_id": "pay-1"}, "The job named: “pay-1”."),
+        ({"event": "cancel", "cancel": "unknown"}, "Nobody knows whether the provider heard it."),
+        ({"event": "fetch", "outcome": "complete", "files": 2, "bytes": 7}, "2 files are stored, 7 bytes."),
+        ({"event": "fetch", "outcome": "again", "reads": [2, 5]}, "Status requests for it: 2 of 5."),
+        ({"event": "fetch", "outcome": "unavailable", "heard": ["200", "404"]}, "Answers: 200, 404."),
     ],
 )
 def test_each_entry_is_told_in_plain_sentences(body, sentence):
     assert sentence in tell(entry(**body)).sentences
+
+
+WRITTEN = re.compile(
+    r"""story\.entry\(\s*"(\w+)"|(?<!Followup\()\bevent="(\w+)"|\bevent = "(\w+)" if|else "(\w+)"$""", re.M
+)
+
+
+def written_events():
+    """Every event that the flows and this adapter write, read from their source."""
+    files = [*(ROOT / "jobtrack" / "flow").glob("*.py"), *(ROOT / "jobtrack_django").glob("*.py")]
+    texts = [path.read_text() for path in files if "story" in path.read_text()]
+    return {next(filter(None, found)) for text in texts for found in WRITTEN.findall(text)}
+
+
+def test_every_event_that_is_written_has_its_words():
+    found = written_events()
+    assert {"poll", "track", "attempt", "submission", "look_up", "lookup", "evidence", "cancel", "fetch"} <= found
+    assert found - set(events.TITLES) == set()
+    for event in found:
+        assert tell(entry(event=event)).title == str(events.TITLES[event])
+
+
+def test_an_event_of_a_newer_release_is_told_by_its_name():
+    line = tell(entry(event="of_a_newer_release", decision={"do": "something"}, meaning="x"))
+    assert (line.title, line.sentences) == ("of_a_newer_release", ("something",))
+
+
+@pytest.mark.parametrize("event", [*events.TITLES, "unknown"])
+@pytest.mark.parametrize("odd", [None, 3, "x", [], [None, {}], {"a": 1}])
+def test_an_event_with_odd_contents_is_still_told(event, odd):
+    names = [
+        "attempt",
+        "because",
+        "meaning",
+        "found",
+        "items",
+        "kind",
+        "reads",
+        "heard",
+        "files",
+        "spent",
+        "observation",
+    ]
+    assert tell(entry(event=event, **dict.fromkeys([*names, "decision", "job_id", "fingerprint", "cancel"], odd))).title
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        ("attempt", "submissions 2 of 5"),
+        ("lookup", "look-ups 3 of 9"),
+        ("poll", "requests 1 of 4"),
+        ("x", "requests 1 of 4"),
+    ],
+)
+def test_the_small_print_counts_what_the_event_used(event, said):
+    spent = {"status_requests": [1, 4], "submissions": [2, 5], "lookups": [3, 9]}
+    assert tell(entry(event=event, spent=spent)).facts[0] == said
 
 
 def test_the_small_print_names_what_a_decision_was_made_with():

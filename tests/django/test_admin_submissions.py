@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,11 +12,11 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from jobtrack_django import fetch_result, get_operation, idempotency_conflict, submit, words
+from jobtrack_django import fetch_result, get_operation, submit, words
 from jobtrack_django.models import AuditEntry, Delivery, Escalation, JobResult, Operation
 from jobtrack_django.testing import answer, no_answer, rehearsal
 from tests.django.admin_pages import decide_url, person, question_url, read
-from tests.django.admin_tills import CANARY, DONE, LOST, NOTHING, TABLE, TAKEN, asked
+from tests.django.admin_tills import CANARY, DONE, TABLE, TAKEN, asked
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db]
 
@@ -94,11 +93,11 @@ def test_an_unknown_submission_says_what_is_known_and_what_a_repeat_may_cost(til
     response = client.get(question_url(escalation))
     page = read(response).text
     assert [button.option.value for button in response.context["buttons"]] == UNKNOWN
-    assert "Accepted Not known: the provider may have the job or not. " in page
+    assert "Accepted Not known: the provider may have the job or not (scripted read_timeout)." in page
     assert "Concluded Nothing: no job is known. Nothing more is sent until a person decides." in page
     assert "Submissions 1 of 1" in page
     assert "Look-ups 2 of 2" in page
-    assert "In doubt because Scripted read_timeout" in page or "In doubt because scripted read_timeout" in page
+    assert "In doubt because scripted read_timeout" in page
     assert f"Idempotency key {get_operation('order-7').idempotency_key}" in page
     assert "Its idempotency key is valid until 2030-01-08 12:00:00 UTC" in page
     assert "Where it compares keys: one merchant." in page
@@ -169,13 +168,11 @@ def test_a_resubmission_without_any_key_says_what_comes_twice(till, client, monk
     monkeypatch.setattr(type(till.runtime.tables), "get", lambda self, table_id: bare)
     page = read(client.get(decide_url(escalation, "resubmit"))).text
     assert "If the provider has the first one, this makes a second job: its effects and its costs come twice." in page
-    monkeypatch.undo()
-    till.clock.advance(timedelta(days=2)) if hasattr(till.clock, "advance") else None
 
 
 def test_a_job_that_cannot_be_followed_is_refused_with_what_was_written(till, client):
     """R-SUB-6: nothing is changed, and nothing has to be typed again."""
-    escalation, before = asked(till), None
+    escalation = asked(till)
     before = state()
     page = read(post(client, escalation, "attach_job", job_id="..", reason="seen in the <i>console</i>"))
     assert "This job cannot be followed" in page.text
@@ -190,7 +187,7 @@ def test_an_attached_job_is_followed_and_the_evidence_kept(till, client):
     escalation = asked(till)
     page = read(client.get(decide_url(escalation, "attach_job"))).text
     assert "What is your evidence that this is the job of this operation?" in page
-    assert "The operation follows the job that you name, for 1\xa0hour" in page or "for 1 hour" in page
+    assert "The operation follows the job that you name, for 1 hour. This cannot be taken back" in page
     asked_before = len(till.provider.sent("POST"))
     assert post(client, escalation, "attach_job", reason="console, 12:01").status_code == 302
     entry = last_entry()
@@ -230,7 +227,7 @@ def test_giving_up_says_that_a_job_may_run_and_erases_what_was_to_be_sent(till, 
     operation = get_operation("order-7")
     assert (operation.state, operation.sealed, len(till.provider.log)) == ("abandoned", "", sent)
     page = operation_page(client).text
-    assert "Accepted Not known: the provider may have the job or not." in page
+    assert "Accepted Not known: the provider may have the job or not (scripted read_timeout)." in page
     assert "Concluded A person closed it before any job was known. Nothing more is submitted." in page
 
 
@@ -278,9 +275,7 @@ def test_a_result_is_fetched_again(till, client):
     assert JobResult.objects.get().state == "complete"
     (file,) = JobResult.objects.get().files
     page = operation_page(client)
-    assert f"{file['name']} {file['size']}\xa0bytes {file['sha256'][:12]}… complete" in page.text or (
-        file["sha256"][:12] in page.text
-    )
+    assert f"{file['name']} {file['size']} bytes {file['sha256'][:12]}… complete" in page.text
     assert file["path"] not in page.html
     assert "The result is complete. 1 file is stored" in page.text
 
@@ -310,7 +305,6 @@ def test_a_conflict_is_only_acknowledged(till, client):
     """R-ID-4."""
     from jobtrack.flow.submit import report_conflict
 
-    assert idempotency_conflict is not None
     submit("till", operation_id="order-7", payload={"iban": CANARY})
     report_conflict(till.runtime, "order-7")
     escalation = Escalation.objects.get()
@@ -424,8 +418,11 @@ def test_hostile_texts_stay_texts(till, client):
         page = read(client.get(url))
         assert "<script>alert" not in page.html
         assert "alert(1)" in page.text
-    refused = read(post(client, escalation, "attach_job", job_id=HOSTILE))
-    assert "<script>alert" not in refused.html
+    assert post(client, escalation, "attach_job", job_id=HOSTILE).status_code == 302  # an id may be any text
+    for url in urls:
+        page = read(client.get(url), status=409 if "/decide/" in url else 200)
+        assert "<script>alert" not in page.html
+        assert "alert(1)" in page.text
 
 
 def test_no_page_shows_what_was_submitted(till, client):
@@ -460,5 +457,3 @@ def test_a_submission_can_be_read_as_a_story(till, client):
     assert "It is not known whether the provider has the job. Next step 12:00:0" in told[2]
     assert told[3].startswith("Look-up begins: Look-up request 1 of 2 begins")
     assert "jobtrack stopped: submitted or not: unknown. A person is asked." in told[-1]
-    assert LOST is not None
-    assert NOTHING is not None

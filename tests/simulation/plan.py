@@ -9,6 +9,7 @@ from tests.simulation.machine import SECOND
 
 BROKER = ("lose", "double", "delay", "shuffle", "flush", "refuse", "outage", "swallow")
 PROCESS = ("kill", "stop", "sweeper_kill", "database", "ambiguous")
+LATE = "late_answer"
 PROVIDER = (
     "hint_200",
     "hint_429",
@@ -101,7 +102,7 @@ class Plan:
     @property
     def steady(self) -> bool:
         """No process dies or stands still, and the database answers."""
-        return not any(name in self.rates for name in PROCESS)
+        return not any(name in self.rates for name in (*PROCESS, LATE))
 
 
 def draw_plan(seed: int) -> Plan:
@@ -128,9 +129,13 @@ def _rates(chance: random.Random, kind: str) -> dict[str, float]:
         rates |= {name: chance.uniform(0.004, 0.03) for name in _some(chance, PROCESS, 0.5)}
         if "ambiguous" in rates:
             rates["ambiguous"] *= 5  # only at the few calls that write
+    if chance.random() < 0.3:
+        rates[LATE] = chance.uniform(0.1, 0.5)  # a worker stands still with an acceptance in hand
     if chance.random() < 0.75:
-        # A denial has two chances: it is one question for a whole account, and much hangs on it.
-        rates |= {name: chance.uniform(0.05, 0.25) for name in _some(chance, (*PROVIDER, "denied"), 0.4)}
+        # These have two chances. A denial is one question for a whole account, and much hangs on it; the others have
+        # to meet a death or a young job to matter.
+        twice = ("denied", "not_found", "hint_200", "hint_503")
+        rates |= {name: chance.uniform(0.05, 0.25) for name in _some(chance, (*PROVIDER, *twice), 0.4)}
     if chance.random() < 0.75:
         rates |= {name: chance.uniform(0.05, 0.3) for name in _some(chance, SUBMIT, 0.4)}
         rates |= {name: chance.uniform(0.1, 0.6) for name in _some(chance, LOOKUP, 0.4)}

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from jobtrack.core.reply import Answered, NoAnswer, Reply, Request
 from jobtrack.core.table import ProviderTable
 from jobtrack.ports import Sink
-from tests.simulation.machine import MS, Machine, Task
+from tests.simulation.machine import MS, SECOND, Machine, Task
 from tests.simulation.tables import TOLERATED_US
 
 Kind = str
@@ -113,6 +113,7 @@ class SimTransport:
     machine: Machine
     provider: Provider
     checks: Arrival
+    late_rate: float = 0.0  # how often it stands still with the answer to a submission in hand
     slots: int = 100
 
     def send(self, requests: Sequence[tuple[Request, ProviderTable]]) -> Iterator[tuple[Request, Answered | NoAnswer]]:
@@ -131,6 +132,10 @@ class SimTransport:
                 continue
             del sent[0]
             self.machine.point("after submission" if exchange.kind == "submit" else "after reply")
+            if exchange.kind == "submit" and self.machine.happens(self.late_rate, "an acceptance was held for long"):
+                held_us = self.machine.chance.randrange(2 * SECOND, 9 * SECOND)
+                self.machine.disturb(held_us)
+                self.machine.sleep(held_us)
             exchange.received_us = self.machine.clock.us
             yield request, exchange.reply
 

@@ -31,7 +31,7 @@ SOMETIMES: Mapping[str, tuple[str, ...]] = {
     "death before a claim": ("killed before claim",),
     "death after a claim, nothing sent": ("killed after claim", "killed before send"),
     "death with an acceptance in hand": ("killed after submission",),
-    "a stop with an acceptance in hand": ("stopped after submission",),
+    "a stop with an acceptance in hand": ("stopped after submission", "an acceptance was held for long"),
     "death with an answer in hand": ("killed after reply", "killed before commit"),
     "death between gate and row": ("killed after move_gate", "killed before move_gate"),
     "death after a commit, nothing published": ("killed after commit", "killed before wake"),

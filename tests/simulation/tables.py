@@ -104,7 +104,7 @@ _SUBMIT = SubmitSpec(
     error=(_at("error"),),
     recovery=Recovery(deadline=30 * S, requests=20, first=0.5 * S, base=S, factor=1.5, cap=3 * S),
     within=60 * S,
-    attempts=4,
+    attempts=3,
 )
 
 _KEY = Idempotency(header="Idempotency-Key", lifetime=KEY_LIFETIME, scope="account")

@@ -28,7 +28,7 @@ from jobtrack.testing.files import MemoryFiles
 from tests.simulation.broker import Broker, SimScheduler
 from tests.simulation.machine import MS, SECOND, START, Machine, Outage, Process
 from tests.simulation.oracle import ACTIVE, Oracle
-from tests.simulation.plan import Job, Plan
+from tests.simulation.plan import LATE, Job, Plan
 from tests.simulation.provider import Provider, SimTransport
 from tests.simulation.submissions import Desk, Ledger
 from tests.simulation.tables import FIRST_EDITION, SECOND_EDITION
@@ -53,7 +53,15 @@ TIMING = Timing(
 )
 SWEEP_US = 1500 * MS
 WRITES = frozenset({"claim", "commit", "resolve", "close_delivery", "move_gate", "due"})
-RARE = frozenset({Reason.AUTHORIZATION_DENIED, Reason.DELIVERY_FAILED, Reason.GUIDANCE_TOO_LONG})
+RARE = frozenset(
+    {
+        Reason.AUTHORIZATION_DENIED,
+        Reason.DELIVERY_FAILED,
+        Reason.GUIDANCE_TOO_LONG,
+        Reason.SUBMISSION_UNKNOWN,
+        Reason.SUBMISSION_UNSENT,
+    }
+)
 
 
 class HandlerFailed(Exception):
@@ -172,7 +180,9 @@ class World:
         machine = self.machine
         return Runtime(
             store=SimStore(machine, process, self.oracle, self.plan),  # type: ignore[arg-type]
-            transport=SimTransport(machine=machine, provider=self.provider, checks=self.oracle),
+            transport=SimTransport(
+                machine=machine, provider=self.provider, checks=self.oracle, late_rate=self.plan.rate(LATE)
+            ),
             scheduler=SimScheduler(machine=machine, broker=self.broker),
             tables=self.tables[process.name],
             draw=machine.chance.random,

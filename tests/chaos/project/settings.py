@@ -8,7 +8,8 @@ from tests.databases import by_url, sqlite
 QUICK = {"init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL"}
 DATABASE = os.environ["CHAOS_DATABASE"]  # the path of a SQLite file, or the URL of a database on a server
 FILE = sqlite() | {"NAME": DATABASE, "OPTIONS": sqlite()["OPTIONS"] | QUICK}
-DATABASES = {"default": by_url(DATABASE) if "://" in DATABASE else FILE}
+LAZY = {"CONN_MAX_AGE": 60, "OPTIONS": {"options": "-c synchronous_commit=off"}}
+DATABASES = {"default": by_url(DATABASE) | LAZY if "://" in DATABASE else FILE}
 SECRET_KEY = "only for tests"
 USE_TZ = True
 ROOT_URLCONF = "tests.chaos.project.urls"
@@ -31,5 +32,5 @@ JOBTRACK = {
     "SWEEP": os.environ.get("CHAOS_SWEEP", "yes") == "yes",
     "SWEEP_INTERVAL_S": 0.3,
     "HORIZON_S": float(os.environ.get("CHAOS_HORIZON_S", "2")),
-    "TIMING": {"margin_s": 1, "grace_s": 2},
+    "TIMING": {"margin_s": float(os.environ.get("CHAOS_MARGIN_S", "1")), "grace_s": 2},
 }
