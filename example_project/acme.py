@@ -2,5 +2,5 @@
 
 TABLE = "acme-export"
 
-# The same provider as it would be with less: they show what a list and an idempotency key are good for.
-LISTED, KEYED, BARE = "acme-listed", "acme-keyed", "acme-bare"
+# The same provider as it would be with less: they show what a list, an idempotency key and webhooks are good for.
+LISTED, KEYED, BARE, CALLING = "acme-listed", "acme-keyed", "acme-bare", "acme-calling"

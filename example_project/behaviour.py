@@ -153,7 +153,7 @@ SCRIPTS: Mapping[str, Script] = MappingProxyType(
         "slow": Script(steps=_WORKS, opening=Opening.SLOW),
         # The link is dead when the success is first told, and when it is read again for the first try to fetch.
         "dead-link": Script(steps=(_running(50), _succeeded_with_a_dead_link, _succeeded_with_a_dead_link, _succeeded)),
-        "webhook": Script(steps=(_QUIETLY_RUNNING, _QUIETLY_RUNNING, _QUIETLY_RUNNING, _succeeded), notice_after=3),
+        "webhook": Script(steps=(_QUIETLY_RUNNING, _succeeded), notice_after=1),
     }
 )
 """Scripts by the name that the caller puts in ``scenario``."""

@@ -32,15 +32,10 @@ def text(cells: Sequence[str], width: int) -> str:
 
 
 def verdicts(rows: Sequence[tuple[str, str, str]]) -> list[str]:
-    """The table at the end: scenario, what was expected, what was seen; a difference is marked."""
+    """The table at the end: scenario, what was expected, what was seen."""
     table = [("scenario", "expected", "seen"), *rows]
-    first, second = (max(len(row[column]) for row in table) for column in (0, 1))
-    return [
-        f"{name:{first}}  {expected:{second}}  {'the same' if seen == expected else seen}"
-        if name != "scenario"
-        else f"{name:{first}}  {expected:{second}}  {seen}"
-        for name, expected, seen in table
-    ]
+    wide, wider = (max(len(row[column]) for row in table) for column in (0, 1))
+    return [f"{name:{wide}}  {expected:{wider}}  {seen}" for name, expected, seen in table]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -186,7 +186,7 @@ def _start_rest(children: Children, environment: Mapping[str, str], port: int) -
     """Provider, worker and site; returns the address of the site."""
     acme_port = int(environment["JOBTRACK_DEMO_ACME_PORT"])
     log = str(children.folder / ACME_LOG)
-    notify = f"http://127.0.0.1:{port}/jobtrack/webhooks/acme-export/default/"
+    notify = f"http://127.0.0.1:{port}/jobtrack/webhooks/acme-calling/default/"
     simulator = [*_python("example_project.simulator"), "--port", str(acme_port), "--log", log, "--notify", notify]
     acme = children.start("simulator", simulator, environment)
     worker = children.start("worker", _worker_command(), environment)
@@ -270,9 +270,9 @@ def _report(ends: Sequence[Progress], log: Sequence[Seen]) -> bool:
 def _summary(log: Sequence[Seen]) -> str:
     count = Counter(entry["kind"] for entry in log)
     made = Counter(entry["request_id"].rpartition(":")[0] for entry in log if entry["made"])
-    most = max(made.values(), default=0)
     return (
-        f"ACME's own log: {count['submit']} submissions, {made.total()} exports made, at most {most} for one operation; "
+        f"ACME's own log: {count['submit']} submissions, {made.total()} exports made, "
+        f"at most {max(made.values(), default=0)} for one operation; "
         f"{count['lookup']} look-ups, {count['status']} status requests."
     )
 

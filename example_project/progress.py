@@ -28,8 +28,8 @@ _WHY = {
 _ON_ITS_WAY = timedelta(seconds=0.5)
 """What a request may take from our clock to the provider's log; both are on this machine."""
 
-_AFTER_A_NOTICE = timedelta(seconds=2)
-"""How soon after a webhook the look must come; without one it would take longer."""
+_AFTER_A_NOTICE = timedelta(seconds=20)
+"""How soon after a webhook the look must come, even on a busy machine; without one it would take twice as long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +166,7 @@ def _submitted(end: Progress, saw: Truth) -> list[Check]:
     keys = {entry["key"] for entry in saw.posts}
     return [
         (saw.made == scenario.exports, f"ACME made {saw.made} exports, not {scenario.exports}"),
-        (posts == scenario.posts, f"ACME saw {posts} submissions, not {scenario.posts}"),
+        (posts in scenario.posts, f"ACME saw {posts} submissions, not {_either(scenario.posts)}"),
         (posts == end.submissions, f"ACME saw {posts} submissions, the row counts {end.submissions}"),
         (saw.lookups == end.lookups, f"ACME saw {saw.lookups} look-ups, the row counts {end.lookups}"),
         (len(keys) == 1, f"the submissions had {len(keys)} idempotency keys"),
@@ -215,16 +215,20 @@ def _fetched(end: Progress, saw: Truth) -> list[Check]:
 def expected(scenario: Scenario) -> str:
     """What must come of a scenario, in short."""
     reason = scenario.reason.value if scenario.reason else ""
-    return _short(scenario.state.value, reason, scenario.posts, scenario.exports)
+    return _short(scenario.state.value, reason, _either(scenario.posts), scenario.exports)
 
 
 def found(end: Progress, log: Sequence[Seen]) -> str:
     """What has come of it, by the row and by the provider's log."""
     saw = truth(end, log)
-    return _short(end.state.value, ", ".join(end.reasons), len(saw.posts), saw.made)
+    return _short(end.state.value, ", ".join(end.reasons), str(len(saw.posts)), saw.made)
 
 
-def _short(state: str, reasons: str, posts: int, exports: int) -> str:
+def _either(numbers: Sequence[int]) -> str:
+    return " or ".join(map(str, numbers))
+
+
+def _short(state: str, reasons: str, posts: str, exports: int) -> str:
     asks = f", asks {reasons}" if reasons else ""
     return f"{posts} POST, {exports} export, {state}{asks}"
 

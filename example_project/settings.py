@@ -99,7 +99,7 @@ JOBTRACK = {
     "TABLES": [BASE_DIR / "example_project" / "providers"],
     "ACCOUNTS": {table: {name: {"port": ACME_PORT} for name in accounts} for table, accounts in ACCOUNTS.items()},
     "CREDENTIALS": {table: dict.fromkeys(accounts, "env:ACME_TOKEN") for table, accounts in ACCOUNTS.items()},
-    "WEBHOOKS": {acme.TABLE: {"default": ["env:ACME_WEBHOOK_SECRET"]}},
+    "WEBHOOKS": {acme.CALLING: {"default": ["env:ACME_WEBHOOK_SECRET"]}},
     "RESULT_SPOOL": VAR / "spool",  # for downloads under way
     "ALLOW_LOOPBACK": True,  # the provider is a simulator on this machine
     "TIMING": {"grace_s": 5},  # a lost message is noticed soon: nobody wants to watch a demo wait

@@ -149,7 +149,7 @@ class Handler(BaseHTTPRequestHandler):
     def _handle(self, body: dict[str, Any]) -> None:
         parts = urlsplit(self.path)
         query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        call = Call(method=self.command, path=parts.path, query=query, headers=self.headers, body=body)
+        call = Call(method=self.command, path=parts.path, query=query, headers=dict(self.headers), body=body)
         told = self._answer(call)
         if parts.path != "/log":
             self.server.ledger.note(_seen(call, told))  # before the answer: what was done stays done

@@ -115,7 +115,7 @@ def submit_many(table_id: str, tasks: Iterable[Task]) -> list[Operation]:
 
 
 def _refuse_other_transaction(using: str) -> None:
-    """A transaction of another database may be rolled back after ours is committed: the job would be done all the same."""
+    """A transaction of another database may be rolled back after ours is committed: the job would be done anyway."""
     if connections[using].in_atomic_block:
         return
     for connection in connections.all(initialized_only=True):

@@ -60,6 +60,7 @@ class Decisions(ChainedRows):
                 self._arm(wanted.id, errand)
             if redeliver:
                 undelivered = self._rows(Delivery).filter(operation_id=wanted.id, delivered_at__isnull=True)
+                undelivered = undelivered.exclude(handler="")  # errands have questions of their own
                 undelivered.update(due_at=DatabaseNow(), wake_until=None, attempts=0)
         return self.escalation(resolution.escalation_id).resolution or resolution
 

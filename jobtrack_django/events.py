@@ -145,7 +145,7 @@ def _attempt(body: Mapping[str, Any]) -> Iterator[str]:
         "why": _BECAUSE.get(because, because),
     }
     if body.get("doubt"):
-        yield _("An attempt before it is still in doubt: %s") % body["doubt"]
+        yield _("An attempt before it is still in doubt: %s.") % str(body["doubt"]).rstrip(".")
 
 
 def _submission(body: Mapping[str, Any]) -> Iterator[str]:
@@ -192,12 +192,11 @@ def _cancel_unsent(body: Mapping[str, Any]) -> Iterator[str]:
 
 def _cancel(body: Mapping[str, Any]) -> Iterator[str]:
     answered = {
-        "accepted": _("The provider accepted it%s; only its status says what became of the job."),
-        "refused": _("The provider refused it%s: the job goes on."),
-        "requested": _("Nothing was sent%s."),
+        "accepted": _("The provider accepted it; only its status says what became of the job."),
+        "refused": _("The provider refused it: the job goes on."),
+        "requested": _("Nothing was sent."),
     }
-    text = answered.get(str(body.get("cancel"))) or _("Nobody knows whether the provider heard it%s.")
-    yield text % _code(body)
+    yield answered.get(str(body.get("cancel"))) or _("Nobody knows whether the provider heard it.")
 
 
 # --- result and decisions ---------------------------------------------------------------------------

@@ -132,7 +132,7 @@ QUESTIONS: Final[Mapping[Reason, Question]] = {
         risk=_("Every operation of this account waits meanwhile."),
     ),
     Reason.SUBMISSION_UNKNOWN: Question(
-        title=_("submitted or not: unknown"),
+        title=_("not known whether submitted"),
         ask=_("Nobody knows whether the provider has the job. Does it show there, in its console for example?"),
         risk=_(
             "If it is submitted again although the first one arrived, there are two jobs, with their effects and their "
@@ -172,7 +172,7 @@ QUESTIONS: Final[Mapping[Reason, Question]] = {
         risk=_("Providers delete results after some time. Then nobody can fetch it, and the job must be run again."),
     ),
     Reason.CANCEL_UNKNOWN: Question(
-        title=_("cancelled or not: unknown"),
+        title=_("not known whether cancelled"),
         ask=_("The job was to be cancelled, and nobody knows whether the provider heard it. Does the job still run?"),
         risk=_("If it was not heard, the job goes on, and bills. jobtrack goes on asking how it stands either way."),
     ),
@@ -271,7 +271,9 @@ CHOICES: Final[Mapping[Option, Choice]] = {
             "The stored request is sent once more, byte for byte, as submission {submission}: until {until}, and not "
             "before the provider allows it. {stakes}"
         ),
-        not_done=_("Nothing is cancelled, a first job least of all. If this attempt fails too, you are asked again."),
+        not_done=_(
+            "Nothing is cancelled: if there is a first job, it goes on. If this attempt fails too, you are asked again."
+        ),
     ),
     Option.CANCEL: Choice(
         label=_("Cancel the job"),
@@ -342,14 +344,38 @@ BEFORE_A_JOB: Final[Mapping[tuple[Option, str], Choice]] = {
 """What an option means while no job is known, by the state that it leads to; all others mean what they always do."""
 
 
-def choice(option: Option, leads_to: str, *, accepted: bool) -> Choice:
+_ASKS_AGAIN: Final = Choice(
+    label=CHOICES[Option.LOOK_AGAIN].label,
+    permission=CHOICES[Option.LOOK_AGAIN].permission,
+    cost=_("Sends nothing: this provider offers no look-up. You are asked at once how to go on."),
+    done=_("Nothing is sent. The question becomes whether the provider has the job, with the options for that."),
+    not_done=_("Nothing is submitted."),
+)
+
+WITHOUT_LOOKUP: Final[Mapping[tuple[Option, str], Choice]] = {
+    (Option.LOOK_AGAIN, OperationState.UNCONFIRMED): _ASKS_AGAIN,
+    (Option.ACCESS_REPAIRED, OperationState.UNCONFIRMED): replace(
+        _ASKS_AGAIN,
+        label=CHOICES[Option.ACCESS_REPAIRED].label,
+        permission=CHOICES[Option.ACCESS_REPAIRED].permission,
+        cost=_("You state that the credential works again. Another request of the account tests it, if one is due."),
+    ),
+}
+"""The same where the table documents no look-up: nothing can settle the doubt."""
+
+
+def choice(option: Option, leads_to: str, *, accepted: bool, looks_up: bool) -> Choice:
     """What an option means for an operation.
 
     Args:
         leads_to: the state that its grant leads to.
         accepted: whether the provider is known to have the job.
+        looks_up: whether the table documents a look-up.
     """
-    return (None if accepted else BEFORE_A_JOB.get((option, leads_to))) or CHOICES[option]
+    if accepted:
+        return CHOICES[option]
+    special = None if looks_up else WITHOUT_LOOKUP.get((option, leads_to))
+    return special or BEFORE_A_JOB.get((option, leads_to)) or CHOICES[option]
 
 
 STATES: Final[Mapping[str, Text]] = {
@@ -366,6 +392,7 @@ STATES: Final[Mapping[str, Text]] = {
 }
 
 DELAYS: Final[Mapping[str, Text]] = {
+    "": _("as soon as a worker takes it"),
     DelaySource.PROVIDER_RETRY_AFTER: _("the provider asked for it (Retry-After)"),
     DelaySource.PROVIDER_POLL_HINT: _("the provider asked for it (hint in its answer)"),
     DelaySource.LOCAL_BACKOFF: _("the table's own pace"),

@@ -24,6 +24,7 @@ def order(user: User, name: str, scenario: Scenario, *, ticket: UUID) -> Report:
             comes.
     """
     with transaction.atomic():
+        report: Report
         report, _ = Report.objects.get_or_create(
             ticket=ticket, defaults={"name": name, "scenario": scenario.name, "requested_by": user}
         )

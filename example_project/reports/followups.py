@@ -5,9 +5,8 @@ from __future__ import annotations
 from django.utils import timezone
 
 from example_project.reports.models import Report
-from jobtrack_django import once
+from jobtrack_django import fetch_result, once
 from jobtrack_django.models import Operation
-from jobtrack_django.results import fetch_result
 
 
 def store(operation: Operation) -> None:

@@ -37,10 +37,10 @@ class Report(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    def get_absolute_url(self) -> str:
+        return reverse("reports:progress", args=[self.pk])
+
     @property
     def operation(self) -> Operation | None:
         """The export that makes it."""
         return Operation.objects.for_object(self).order_by("created_at").last()
-
-    def get_absolute_url(self) -> str:
-        return reverse("reports:progress", args=[self.pk])

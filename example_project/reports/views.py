@@ -16,8 +16,8 @@ from example_project.reports.models import Report
 from example_project.reports.standing import standing, standings
 from example_project.scenarios import BY_NAME
 from jobtrack.errors import UsageError
+from jobtrack_django import fetch_result
 from jobtrack_django.models import Operation
-from jobtrack_django.results import fetch_result
 from jobtrack_django.views import OutcomeView
 
 LISTED = 50
@@ -82,10 +82,10 @@ class ReportOutcome(OutcomeView):
     """How an export stands, for the script of the page and for programs, and when to ask again."""
 
     def may_see(self, request: HttpRequest, operation: Operation) -> bool:
-        report = operation.subject
-        if not isinstance(report, Report) or not isinstance(request.user, User):
+        user, report = request.user, operation.subject
+        if not (isinstance(user, User) and isinstance(report, Report)):
             return False
-        return request.user.is_staff or report.requested_by_id == request.user.pk
+        return Report.objects.visible_to(user).contains(report)
 
     def result_url(self, operation: Operation) -> str | None:
         """Where the file is, once the follow-up has stored it."""

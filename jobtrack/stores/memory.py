@@ -350,7 +350,7 @@ class MemoryStore(MemoryNotices):
 
     def _redeliver(self, operation_id: str, now: datetime) -> None:
         for box in self.outbox.values():
-            if box.delivery.operation_id == operation_id and not box.delivered:
+            if box.delivery.operation_id == operation_id and box.delivery.handler and not box.delivered:
                 box.due_at, box.wake_until = now, None
                 box.delivery = replace(box.delivery, attempts=0)
 

@@ -75,9 +75,11 @@ def _buttons(
     operation = escalation.operation.to_core()
     table, now = runtime.tables.get(operation.provider), runtime.store.now()
     look = look_of(runtime, table)
+    looks_up = table is not None and table.submit is not None and table.submit.lookup is not None
     for option in options(Reason(escalation.reason), operation, table):
         after = grant(operation, option, blocking=escalation.blocking, table=table, look=look, now=now)
-        choice = words.choice(option, after.state, accepted=operation.accepted_at is not None)
+        accepted = operation.accepted_at is not None
+        choice = words.choice(option, after.state, accepted=accepted, looks_up=looks_up)
         named = numbers(operation, after, table, now)
         idle = str(choice.idle) if choice.idle and after == operation else ""
         yield Button(

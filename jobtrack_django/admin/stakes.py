@@ -38,7 +38,7 @@ def numbers(before: Operation, after: Operation, table: ProviderTable | None, no
         "effect": clean(cancel.effect, 2000) if cancel else "",
         "look": "" if after == before else _("After that its status is asked for once more."),
         "doubt": doubt(before),
-        "stakes": stakes(table, before, now),
+        "stakes": stakes(table, before, sent_by=after.look_until or now),
     }
 
 
@@ -51,18 +51,22 @@ def doubt(operation: Operation) -> str:
     return ""
 
 
-def stakes(table: ProviderTable | None, operation: Operation, now: datetime) -> str:
-    """What one more submission may duplicate (R-SUB-5, R-ESC-2)."""
+def stakes(table: ProviderTable | None, operation: Operation, *, sent_by: datetime) -> str:
+    """What one more submission may duplicate (R-SUB-5, R-ESC-2).
+
+    Args:
+        sent_by: when it is sent at the latest: a key that ends before is no protection.
+    """
     if not operation.doubt:
         return _("It is proven that the provider has no job of it, so nothing can come twice.")
     rule = table.submit.idempotency if table and table.submit else None
     if rule is None or operation.first_sent_at is None:
         return _("If the provider has the first one, this makes a second job: its effects and its costs come twice.")
     ends = operation.first_sent_at + rule.lifetime
-    if now >= ends:
+    if sent_by >= ends:
         return _(
-            "Its idempotency key was valid until %s: if the provider has the first one, this makes a second job, and "
-            "its effects and its costs come twice."
+            "Its idempotency key is valid until %s only, which may be before it is sent: if the provider has the first "
+            "one, this makes a second job, and its effects and its costs come twice."
         ) % spoken(ends)
     return _by_key(rule, spoken(ends), operation)
 

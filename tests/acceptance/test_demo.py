@@ -85,15 +85,18 @@ def demo(tmp_path: Path) -> Iterator[Demo]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 def test_once_ends_with_0_if_every_scenario_ended_as_its_table_says(demo: Demo) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         demo.start("--once", "--port", str(port))
-        code, output = demo.finish(within_s=100)
+        code, output = demo.finish(within_s=200)
     assert code == 0, output
     assert f"{len(SCENARIOS)} of {len(SCENARIOS)} scenarios ended as their table says." in output
+    assert "at most 1 for one operation" in output
+    assert re.search(r"^scenario +expected +seen$", output, re.MULTILINE)
     assert f"Port {port} is taken" in output
     assert "Traceback" not in output
     assert demo.marked() == []

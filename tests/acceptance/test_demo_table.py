@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from example_project.board import Board, Line, text
+from example_project.board import Board, Line, text, verdicts
 from example_project.children import Children, Trouble, free_port, tail
-from example_project.progress import Progress, judge, line
-from example_project.scenarios import BY_NAME
+from example_project.progress import Progress, expected, found, judge, line
+from example_project.scenarios import BY_NAME, SCENARIOS
 from jobtrack.core.operation import OperationState
 
 NOW = datetime(2026, 11, 29, 12, 0, tzinfo=UTC)
@@ -26,26 +27,42 @@ def progress(name: str, **changes: Any) -> Progress:
     scenario = BY_NAME[name]
     right = Progress(
         scenario=scenario,
-        job_id="exp_1",
+        operation_id="op-1",
+        job_id="exp_1" if scenario.word else "",
         state=scenario.state,
-        requests=2,
+        requests=2 if scenario.word else 0,
         allowed=40,
         deadline=NOW + timedelta(seconds=60),
+        submissions=scenario.posts[0],
+        reads=1 if scenario.state is OperationState.SUCCEEDED else 0,
         reasons=(scenario.reason.value,) if scenario.reason else (),
         rows=1204 if scenario.state is OperationState.SUCCEEDED else None,
     )
     return replace(right, **changes)
 
 
+def entry(second: float, kind: str, word: str, **more: Any) -> dict[str, Any]:
+    at = (NOW + timedelta(seconds=second)).isoformat()
+    plain = {"job": "exp_1", "made": "", "request_id": "op-1:1", "key": "op-1", "http": 200, "wait_s": 0}
+    return {**plain, "at": at, "kind": kind, "word": word, **more}
+
+
 def seen(*entries: tuple[float, str, int], job: str = "exp_1") -> list[dict[str, Any]]:
-    """The provider's log: seconds, word, how long the caller was asked to wait."""
-    return [
-        {"job": job, "at": (NOW + timedelta(seconds=second)).isoformat(), "word": word, "wait_s": wait}
-        for second, word, wait in entries
-    ]
+    """Status requests in the provider's log: seconds, word, how long the caller was asked to wait."""
+    return [entry(second, "status", word, wait_s=wait, job=job) for second, word, wait in entries]
 
 
-RIGHT = seen((1, "running", 1), (3, "paused", 0))
+POST = entry(0, "submit", "accepted", made="exp_1")
+REPEAT = entry(1, "submit", "accepted")
+RIGHT = [POST, *seen((1, "running", 1), (3, "paused", 0))]
+FETCHED = [*seen((4, "succeeded", 0)), entry(5, "file", "file", request_id="")]
+WORKED = [POST, *seen((1, "running", 1), (3, "succeeded", 0)), *FETCHED]
+NOTICED = [
+    POST,
+    *seen((1, "running", 0)),
+    *(entry(1.5 + n / 10, "notice", "notice", request_id="", http=204) for n in range(2)),
+]
+CANCELLED = [POST, *seen((1, "running", 1)), entry(2, "cancel", "cancelling"), *seen((3, "canceled", 0))]
 
 
 @pytest.mark.parametrize(
@@ -55,8 +72,8 @@ RIGHT = seen((1, "running", 1), (3, "paused", 0))
         (progress("unknown"), [*seen((2, "running", 1), job="exp_2"), *RIGHT], []),
         (progress("unknown", state=OperationState.RUNNING), RIGHT, ["it is running, not escalated"]),
         (progress("unknown", reasons=()), RIGHT, ["it asks nothing, not unknown_state"]),
-        (progress("unknown", requests=1), RIGHT, ["ACME saw 2 requests, the row counts 1"]),
         (progress("unknown", allowed=1), RIGHT, ["2 requests are more than the 1 allowed"]),
+        (progress("unknown", requests=3), RIGHT, ["ACME saw 2 looks, the row counts 3"]),
         (
             progress("unknown", requests=3),
             [*RIGHT, *seen((9, "paused", 0))],
@@ -69,27 +86,103 @@ RIGHT = seen((1, "running", 1), (3, "paused", 0))
         ),
         (
             progress("unknown"),
-            seen((1, "running", 3), (3, "paused", 0)),
+            [*RIGHT, *seen((9, "running", 0))],
+            ["ACME saw 1 reads for its result, the record counts 0"],
+        ),
+        (
+            progress("unknown"),
+            [POST, *seen((1, "running", 3), (3, "paused", 0))],
             ["1 requests came before ACME allowed them"],
         ),
         (
             progress("unknown"),
-            seen((1, "running", 1), (61, "paused", 0)),
+            [POST, *seen((1, "running", 1), (61, "paused", 0))],
             ["1 requests came after the deadline"],
         ),
-        (progress("success"), seen((1, "running", 1), (3, "succeeded", 0)), []),
+        (progress("stuck"), [POST, *seen((1, "running", 1), (3, "running", 1))], []),
+        # results
+        (progress("success"), WORKED, []),
+        (progress("success", rows=None), WORKED, ["its report has no rows"]),
         (
-            progress("success", rows=None),
-            seen((1, "running", 1), (3, "succeeded", 0)),
-            ["its report has no rows"],
+            progress("success"),
+            WORKED[:-1],
+            ["its file was asked for with these answers: nothing, not file"],
         ),
-        (progress("stuck"), seen((1, "running", 1), (3, "running", 1)), []),
+        (
+            progress("dead-link"),
+            WORKED,
+            ["its file was asked for with these answers: file, not dead-link, file"],
+        ),
+        # submissions
+        (progress("lost-keyed"), [POST, REPEAT, *WORKED[1:]], []),
+        (
+            progress("lost-keyed"),
+            [POST, {**REPEAT, "made": "exp_2"}, *WORKED[1:]],
+            ["ACME made 2 exports, not 1"],
+        ),
+        (
+            progress("lost-keyed"),
+            [POST, {**REPEAT, "key": "another"}, *WORKED[1:]],
+            ["the submissions had 2 idempotency keys"],
+        ),
+        (
+            progress("lost-keyed"),
+            WORKED,
+            ["ACME saw 1 submissions, not 2", "ACME saw 1 submissions, the row counts 2"],
+        ),
+        (progress("slow"), WORKED, []),
+        (progress("slow", submissions=2), [POST, REPEAT, *WORKED[1:]], []),
+        (progress("lost-bare"), [POST], []),
+        (
+            progress("lost-bare", submissions=2),
+            [POST, REPEAT],
+            ["ACME saw 2 submissions, not 1"],
+        ),
+        (progress("reset-bare"), [POST], ["ACME made 1 exports, not 0"]),
+        (progress("success", lookups=1), WORKED, ["ACME saw 0 look-ups, the row counts 1"]),
+        (progress("twins", operations=2), WORKED, ["the report has 2 operations"]),
+        # webhooks and cancelling
+        (progress("webhook"), [*NOTICED, *seen((2, "succeeded", 0)), *FETCHED], []),
+        (
+            progress("webhook"),
+            [*NOTICED, *seen((39, "succeeded", 0)), *FETCHED],
+            ["its webhooks did not bring the look forward"],
+        ),
+        (
+            progress("webhook", requests=3),
+            [*NOTICED, *seen((2, "running", 0), (3, "succeeded", 0)), *FETCHED],
+            ["2 looks came after its webhooks, not 1"],
+        ),
+        (progress("webhook"), WORKED, ["its webhooks were answered []"]),
+        (progress("cancel"), CANCELLED, []),
+        (
+            progress("cancel"),
+            [POST, *seen((1, "running", 1), (3, "canceled", 0))],
+            ["ACME was asked 0 times to cancel, not 1"],
+        ),
     ],
 )
 def test_a_scenario_is_judged_by_row_and_provider_log(
     end: Progress, log: list[dict[str, Any]], problems: list[str]
 ) -> None:
     assert judge(end, log) == problems
+
+
+def test_the_table_at_the_end_says_what_was_expected_and_what_was_seen() -> None:
+    end, log = progress("lost-bare", submissions=2), [POST, {**REPEAT, "made": "exp_2"}]
+    rows = verdicts([("lost-bare", expected(end.scenario), found(end, log))])
+    assert [re.split(r" {2,}", row) for row in rows] == [
+        ["scenario", "expected", "seen"],
+        [
+            "lost-bare",
+            "1 POST, 1 export, escalated, asks submission_unknown",
+            "2 POST, 2 export, escalated, asks submission_unknown",
+        ],
+    ]
+
+
+def test_every_scenario_expects_one_export_at_most() -> None:
+    assert {scenario.exports for scenario in SCENARIOS} == {0, 1}
 
 
 @pytest.mark.parametrize(
@@ -123,6 +216,14 @@ def test_a_success_is_settled_once_its_follow_up_has_run(shown: Progress, settle
         (
             progress("stuck", state=OperationState.RUNNING, reasons=(), wake_at=NOW, delay_source="first_delay"),
             Line("stuck", "running", "2/40", "now", "first look"),
+        ),
+        (
+            progress("success", rows=None),
+            Line("success", "succeeded", "2/40", "-", "its result is being fetched"),
+        ),
+        (
+            progress("slow", state=OperationState.UNCONFIRMED, rows=None, doubt="no answer", wake_at=NOW),
+            Line("slow", "unconfirmed", "2/40", "now", "perhaps accepted: no answer"),
         ),
         (progress("success"), Line("success", "succeeded", "2/40", "-", "stored, 1204 rows")),
         (

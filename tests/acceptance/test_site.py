@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from html.parser import HTMLParser
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import httpx
 import pytest
 
-from example_project import acme
-from example_project.acme import NotStarted, start_export
+from example_project.behaviour import ROWS, SIGNATURE
 from example_project.children import ROOT, Children, free_port, listens
-from example_project.simulator import SIGNATURE
 
 pytestmark = [pytest.mark.processes]
 
@@ -44,19 +43,23 @@ class Site:
                 assert page.url.path == "/", page.text
             yield browser
 
-    def seen(self, job: str) -> list[str]:
-        """What ACME answered to the status requests about a job."""
-        log = (self.children.folder / "acme.jsonl").read_text().splitlines()
-        return [entry["word"] for entry in map(json.loads, log) if entry["job"] == job]
+    def log(self) -> list[dict[str, Any]]:
+        """ACME's own record."""
+        return [json.loads(line) for line in (self.children.folder / "acme.jsonl").read_text().splitlines()]
+
+    def seen(self, operation: str, kind: str = "status") -> list[str]:
+        """What ACME answered to the requests of one kind for an operation."""
+        own = [entry for entry in self.log() if entry["request_id"].startswith(f"{operation}:")]
+        return [entry["word"] for entry in own if entry["kind"] == kind]
+
+    def made(self, operation: str) -> int:
+        """How many exports of an operation ACME has."""
+        return sum(bool(e["made"]) for e in self.log() if e["request_id"].startswith(f"{operation}:"))
 
     def files_with(self, text: bytes) -> list[str]:
-        """Logs and database files of the site that hold a text."""
-        files = [path for path in self.children.folder.iterdir() if path.is_file() and path.name != "acme.jsonl"]
+        """Logs, results and database files of the site that hold a text."""
+        files = [path for path in self.children.folder.rglob("*") if path.is_file() and path.name != "acme.jsonl"]
         return sorted(path.name for path in files if text in path.read_bytes())
-
-    def started(self) -> int:
-        """How many exports ACME has accepted."""
-        return (self.children.folder / "acme.jsonl").read_text().count('"accepted"')
 
 
 def manage(root: Path, environment: dict[str, str], *arguments: str) -> None:
@@ -77,6 +80,7 @@ def running(folder: Path, root: Path = ROOT) -> Iterator[Site]:
         "JOBTRACK_DEMO_BROKER": f"redis://127.0.0.1:{free_port()}/0",
         "JOBTRACK_DEMO_ACME_PORT": str(acme_port),
         "ACME_TOKEN": "a-token-for-tests",
+        "ACME_WEBHOOK_SECRET": "whsec_" + "YWFh" * 8,
     }
     manage(root, environment, "migrate", "--verbosity=0")
     manage(root, environment, "shell", "-c", "from example_project.showcase import add_people; add_people()")
@@ -119,12 +123,11 @@ def sweeping(site: Site) -> Iterator[None]:
         yield
 
 
-def submit(browser: httpx.Client, path: str, **fields: str) -> httpx.Response:
-    """Fill in the form of a page, as a browser does."""
-    page = browser.get(path)
-    token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)
-    assert token is not None
-    return browser.post(path, data={**fields, "csrfmiddlewaretoken": token[1]})
+def submit(browser: httpx.Client, page: str, to: str = "", **fields: str) -> httpx.Response:
+    """Fill in the form of a page and send it, as a browser does."""
+    hidden = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', browser.get(page).text))
+    assert "csrfmiddlewaretoken" in hidden
+    return browser.post(to or page, data={**hidden, **fields})
 
 
 def export(browser: httpx.Client, scenario: str, name: str = "Invoices") -> str:
@@ -134,81 +137,156 @@ def export(browser: httpx.Client, scenario: str, name: str = "Invoices") -> str:
     return page.url.path
 
 
-def status(browser: httpx.Client, path: str) -> httpx.Response:
-    return browser.get(f"{path}status.json")
+def outcome_of(browser: httpx.Client, path: str) -> str:
+    """The address of the JSON that a progress page asks."""
+    found = re.search(r'data-outcome="([^"]+)"', browser.get(path).text)
+    assert found is not None
+    return found[1]
 
 
-def wait_for(browser: httpx.Client, path: str, word: str, within_s: float = 90) -> httpx.Response:
-    """Ask the JSON view until the page says ``word``."""
-    end = time.monotonic() + within_s
-    while (answer := status(browser, path)).json()["shown"]["state"] != word:
+def outcome(browser: httpx.Client, path: str) -> httpx.Response:
+    return browser.get(outcome_of(browser, path))
+
+
+def wait_for(browser: httpx.Client, path: str, state: str, within_s: float = 90) -> dict[str, Any]:
+    """Ask for the outcome until it says ``state``."""
+    address, end = outcome_of(browser, path), time.monotonic() + within_s
+    while (told := browser.get(address).json())["state"] != state:
+        assert time.monotonic() < end, told
+        time.sleep(0.3)
+    return told
+
+
+def wait_for_file(browser: httpx.Client, path: str, within_s: float = 60) -> str:
+    """Where the outcome says that the file is."""
+    address, end = outcome_of(browser, path), time.monotonic() + within_s
+    while "Link" not in (answer := browser.get(address)).headers:
         assert time.monotonic() < end, answer.text
         time.sleep(0.3)
-    return answer
+    return re.search(r"<([^>]+)>", answer.headers["Link"])[1]
 
 
-@pytest.mark.parametrize("path", ["/", "/reports/new/", "/reports/1/", "/reports/1/status.json", "/admin/"])
+@pytest.mark.parametrize("path", ["/", "/reports/new/", "/reports/1/", "/reports/1/file/", "/admin/"])
 def test_nobody_gets_in_without_logging_in(site: Site, path: str) -> None:
     with site.browser() as browser:
         answer = browser.get(path)
+        told = browser.get("/outcomes/report-1/")
     assert [hop.status_code for hop in answer.history] == [302]
     assert answer.url.path.endswith("/login/")
+    assert (told.status_code, told.headers["Content-Type"]) == (401, "application/problem+json")
 
 
-def test_a_refresh_finds_the_same_operation_and_starts_nothing(site: Site) -> None:
-    """R-CALL-1, R-SUB-1: looking at a page can neither create a job nor ask the provider."""
-    before = site.started()
+def test_a_refresh_finds_the_same_operation_and_sends_nothing(site: Site) -> None:
+    """R-CALL-1, R-SUB-1: neither ordering nor looking at a page asks the provider; a worker does."""
+    before = site.log()
     with site.browser("ann") as browser:
         path = export(browser, "success")
         pages = [browser.get(path).text for _ in range(3)]
-        answers = [status(browser, path) for _ in range(5)]
-    outcomes = [answer.json()["outcome"] for answer in answers]
-    assert {page.count("in progress") for page in pages} == {1}
-    assert len({outcome["operation_id"] for outcome in outcomes}) == 1
-    assert site.started() - before == 1
-    assert site.seen(outcomes[0]["job_id"]) == []
+        told = [outcome(browser, path).json() for _ in range(5)]
+    assert {page.count(">ordered<") for page in pages} == {1}
+    assert ({each["state"] for each in told}, len({each["operation_id"] for each in told})) == ({"ready"}, 1)
+    assert site.log() == before
 
 
-def test_the_json_view_says_when_to_ask_again(site: Site) -> None:
-    """R-CALL-2."""
+def test_a_form_that_is_sent_twice_orders_one_report(site: Site) -> None:
+    """R-ID-4: a double click is one operation."""
     with site.browser("ann") as browser:
-        answer = status(browser, export(browser, "stuck"))
-    outcome = answer.json()["outcome"]
-    assert int(answer.headers["Retry-After"]) == outcome["retry_after_s"] >= 1
-    assert (outcome["outcome"], outcome["status_requests"]["used"]) == ("pending", 0)
-    assert "no-store" in answer.headers["Cache-Control"]
+        page = browser.get("/reports/new/").text
+        fields = dict(re.findall(r'<input type="hidden" name="([^"]+)" value="([^"]*)"', page))
+        sent = [
+            browser.post("/reports/new/", data={**fields, "name": "Twice", "scenario": "success"}) for _ in range(2)
+        ]
+        listed = browser.get("/").text
+    assert sent[0].url == sent[1].url
+    assert listed.count(">Twice<") == 1
+
+
+def test_the_outcome_says_when_to_ask_again_and_is_kept_from_others(site: Site) -> None:
+    """R-CALL-2."""
+    with site.browser("ann") as ann, site.browser("admin") as admin:
+        hers, his = export(ann, "stuck"), export(admin, "stuck")
+        answer = outcome(ann, hers)
+        codes = [ann.get(outcome_of(admin, his)).status_code, admin.get(outcome_of(ann, hers)).status_code]
+        unchanged = ann.get(outcome_of(ann, hers), headers={"If-None-Match": answer.headers["ETag"]})
+    told = answer.json()
+    assert int(answer.headers["Retry-After"]) == told["retry_after_s"] >= 1
+    assert (told["outcome"], told["submission"]["attempts"]["used"]) == ("pending", 0)
+    assert (codes, unchanged.status_code) == ([404, 200], 304)
 
 
 @pytest.mark.slow
-def test_a_report_comes_to_its_end_without_javascript_and_without_a_broker(site: Site, sweeping: None) -> None:
+def test_a_report_comes_to_its_file_without_javascript_and_without_a_broker(site: Site, sweeping: None) -> None:
     """INV-06, INV-33: neither the signed URL of the result nor the token is kept anywhere."""
-    with site.browser("ann") as browser:
+    with site.browser("ann") as browser, site.browser("admin") as admin:
         path = export(browser, "success", name="<b>November</b>")
         under_way = browser.get(path).text
-        answer = wait_for(browser, path, "ready")
-        while "Retry-After" in answer.headers:  # the follow-up is about to run
-            time.sleep(0.3)
-            answer = status(browser, path)
+        told = wait_for(browser, path, "succeeded")
+        saved = browser.get(wait_for_file(browser, path))
         ended, listed = browser.get(path).text, browser.get("/").text
+        his = admin.get(f"{path}file/")
     assert '<noscript><meta http-equiv="refresh" content="5"></noscript>' in under_way
-    assert ("http-equiv" in ended, "1,204" in ended, "The report is ready." in ended) == (False, True, True)
+    assert ("http-equiv" in ended, f"{ROWS:,}" in ended, "The report is ready." in ended) == (False, True, True)
     assert ("<b>November" in ended + listed, "&lt;b&gt;November&lt;/b&gt;" in listed) == (False, True)
-    assert site.seen(answer.json()["outcome"]["job_id"]) == ["queued", "running", "running", "succeeded"]
+    assert (saved.headers["Content-Disposition"], saved.content.count(b"\n")) == (
+        'attachment; filename="report.csv"',
+        ROWS + 1,
+    )
+    assert his.content == saved.content  # staff sees all
+    operation = told["operation_id"]
+    assert site.seen(operation) == ["queued", "running", "running", "succeeded", "succeeded"]  # the last for the file
+    assert (site.seen(operation, "submit"), site.made(operation)) == (["accepted"], 1)
     assert site.files_with(SIGNATURE.encode()) == []
     assert site.files_with(site.environment["ACME_TOKEN"].encode()) == []
     assert site.files_with(b"exp_") != []
 
 
 @pytest.mark.slow
+def test_a_lost_answer_is_told_and_cleared_up_without_a_second_export(site: Site, sweeping: None) -> None:
+    """R-SUB-2, INV-18."""
+    with site.browser("ann") as browser:
+        path = export(browser, "lost-bare")
+        told = wait_for(browser, path, "escalated")
+        page = browser.get(path).text
+        other = wait_for(browser, export(browser, "lost-keyed"), "succeeded")
+    assert (told["outcome"], told["needs_decision"], told["retry_allowed"]) == (
+        "unknown",
+        ["submission_unknown"],
+        False,
+    )
+    assert "A person decides how to go on." in page
+    assert site.seen(told["operation_id"], "submit") == ["lost"]
+    assert site.seen(other["operation_id"], "submit") == ["lost", "accepted"]
+    assert [site.made(each["operation_id"]) for each in (told, other)] == [1, 1]
+
+
+@pytest.mark.slow
+def test_an_export_is_cancelled_by_its_button_once_the_provider_says_so(site: Site, sweeping: None) -> None:
+    """R-END-5."""
+    with site.browser("ann") as browser:
+        path = export(browser, "cancel")
+        before = browser.get(path).text
+        wait_for(browser, path, "running")
+        page = browser.get(path).text
+        submit(browser, path, to=f"{path}cancel/")
+        told = wait_for(browser, path, "cancelled")
+        again = submit(browser, path, to=f"{path}cancel/").text
+    effect = "The part that is already made is billed."
+    assert (effect in before, effect in page) == (False, True)
+    assert site.seen(told["operation_id"], "cancel") == ["cancelling"]
+    assert site.seen(told["operation_id"])[-1] == "canceled"
+    assert "The export was cancelled at ACME." in again
+    assert '<p class="message" role="status">' in again  # why it cannot be cancelled again
+
+
+@pytest.mark.slow
 def test_an_unknown_state_waits_for_a_person_and_the_page_says_so(site: Site, sweeping: None) -> None:
     with site.browser("ann") as browser:
         path = export(browser, "unknown")
-        answer = wait_for(browser, path, "waits for a decision")
-        page = browser.get(path).text
-    assert answer.json()["outcome"]["needs_decision"] == ["unknown_state"]
-    assert answer.headers["Retry-After"] == "15"
+        told = wait_for(browser, path, "escalated")
+        answer, page = outcome(browser, path), browser.get(path).text
+    assert (told["needs_decision"], "Retry-After" in answer.headers) == (["unknown_state"], False)
     assert "A person decides how to go on." in page
-    assert site.seen(answer.json()["outcome"]["job_id"]) == ["running", "paused"]
+    assert site.seen(told["operation_id"]) == ["running", "paused"]
 
 
 def mend(table: Path) -> None:
@@ -230,8 +308,8 @@ def look_again(browser: httpx.Client, operation: str) -> httpx.Response:
     question = re.search(r'href="(/admin/jobtrack/escalation/\d+/change/)"', page)
     option = re.search(r'href="([^"]*look_again[^"]*)"', browser.get(question[1]).text)
     form = browser.get(option[1]).text
-    version = re.search(r'name="version" value="(\d+)"', form)
-    return submit(browser, option[1], version=version[1], reason="The table now knows the word.")
+    assert re.search(r'name="version" value="(\d+)"', form)
+    return submit(browser, option[1], reason="The table now knows the word.")
 
 
 @pytest.mark.slow
@@ -243,21 +321,21 @@ def test_once_the_table_knows_the_word_a_look_again_finishes_the_operation(tmp_p
     table = tmp_path / "providers" / "acme-export.yaml"
     with running(tmp_path / "data", tmp_path) as site, swept(site), site.browser("admin") as browser:
         path = export(browser, "unknown")
-        outcome = wait_for(browser, path, "waits for a decision").json()["outcome"]
-        asked = site.seen(outcome["job_id"])
+        operation = wait_for(browser, path, "escalated")["operation_id"]
+        asked = site.seen(operation)
         mend(table)
-        decided = look_again(browser, outcome["operation_id"])
-        wait_for(browser, path, "ready")
-        story = browser.get(f"/admin/jobtrack/operation/{outcome['operation_id']}/change/").text
+        decided = look_again(browser, operation)
+        wait_for(browser, path, "succeeded")
+        story = browser.get(f"/admin/jobtrack/operation/{operation}/change/").text
     assert (asked, decided.status_code) == (["running", "paused"], 200)
-    assert site.seen(outcome["job_id"]) == ["running", "paused", "paused", "running", "succeeded"]
-    assert ("acme-export r1" in story, "acme-export r2" in story, "chain verified" in story) == (True, True, True)
+    assert site.seen(operation)[:5] == ["running", "paused", "paused", "running", "succeeded"]
+    assert ("acme-export r2" in story, "acme-export r3" in story, "chain verified" in story) == (True, True, True)
 
 
 def test_a_report_is_shown_to_its_owner_and_to_staff(site: Site) -> None:
     with site.browser("ann") as ann, site.browser("admin") as admin:
         hers, his = export(ann, "stuck"), export(admin, "stuck")
-        codes = [ann.get(his).status_code, status(ann, his).status_code, admin.get(hers).status_code]
+        codes = [ann.get(his).status_code, ann.get(f"{his}file/").status_code, admin.get(hers).status_code]
         listed = [f'href="{his}"' in ann.get("/").text, f'href="{hers}"' in admin.get("/").text]
         links = ["/admin/" in ann.get(hers).text, "/admin/jobtrack/operation/" in admin.get(hers).text]
     assert (codes, listed, links) == ([404, 404, 200], [False, True], [False, True])
@@ -295,7 +373,7 @@ def tracked(site: Site) -> dict[str, str]:
     """A report and its operation, to fill in addresses."""
     with site.browser("admin") as browser:
         path = export(browser, "stuck")
-        return {"pk": path.split("/")[2], "operation": status(browser, path).json()["outcome"]["operation_id"]}
+        return {"pk": path.split("/")[2], "operation": outcome(browser, path).json()["operation_id"]}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -314,41 +392,3 @@ def test_every_file_a_page_names_is_there(site: Site, tracked: dict[str, str]) -
         files = sorted(set(re.findall(r'(?:src|href)="(/static/[^"]+)"', "".join(pages))))
         missing = [path for path in files if browser.get(path).status_code != 200]
     assert ("/static/reports/progress.js" in files, missing) == (True, [])
-
-
-def test_a_provider_that_cannot_be_reached_is_told_and_nothing_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acme, "PORT", str(free_port()))
-    with pytest.raises(NotStarted, match=r"^ACME cannot be reached. Nothing was started.$"):
-        start_export("success")
-
-
-@pytest.mark.parametrize(
-    ("token", "scenario", "message"),
-    [
-        ("another", "success", "ACME refused the export (HTTP 401). Nothing was started."),
-        ("a-token-for-tests", "nonsense", "ACME refused the export (HTTP 422). Nothing was started."),
-    ],
-)
-def test_a_refusal_is_told(
-    site: Site, monkeypatch: pytest.MonkeyPatch, token: str, scenario: str, message: str
-) -> None:
-    monkeypatch.setattr(acme, "PORT", site.environment["JOBTRACK_DEMO_ACME_PORT"])
-    monkeypatch.setenv("ACME_TOKEN", token)
-    with pytest.raises(NotStarted) as raised:
-        start_export(scenario)
-    assert str(raised.value) == message
-
-
-def test_an_answer_that_never_comes_leaves_it_open_whether_an_export_was_started(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """R-SUB-2: a lost answer is unknown, never "not started"."""
-    import socket
-
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        monkeypatch.setattr(acme, "PORT", str(silent.getsockname()[1]))
-        monkeypatch.setattr(acme, "TIMEOUT_S", 0.2)
-        with pytest.raises(NotStarted, match="An export may have been started"):
-            start_export("success")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,8 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from jobtrack_django import fetch_result, get_operation, submit, words
+from jobtrack.core.escalation import ALLOWED, Reason
+from jobtrack_django import fetch_result, get_operation, submit, track, words
 from jobtrack_django.models import AuditEntry, Delivery, Escalation, JobResult, Operation
 from jobtrack_django.testing import answer, no_answer, rehearsal
 from tests.django.admin_pages import decide_url, person, question_url, read
@@ -21,6 +24,11 @@ from tests.django.admin_tills import CANARY, DONE, TABLE, TAKEN, asked
 pytestmark = [pytest.mark.database, pytest.mark.django_db]
 
 ALL = ["view_escalation", "view_operation", *(choice.permission for choice in words.CHOICES.values())]
+DOCS = Path(__file__).parents[2] / "docs"
+ABOUT_SUBMISSIONS = (
+    *(Reason.SUBMISSION_UNKNOWN, Reason.SUBMISSION_UNSENT, Reason.SUBMISSION_REJECTED, Reason.IDEMPOTENCY_CONFLICT),
+    *(Reason.SEAL_BROKEN, Reason.RESULT_UNAVAILABLE, Reason.CANCEL_UNKNOWN),
+)
 UNKNOWN = ["look_up", "attach_job", "resubmit", "close"]
 
 
@@ -83,7 +91,10 @@ def test_before_anything_is_sent_no_fact_claims_a_job(till, client):
     assert "Submissions 0 of 1" in page.text
     assert "Time since acceptance" not in page.text
     assert "The job is to be submitted; nothing has been sent yet." in page.text
-    assert "ready" in read(client.get("/admin/jobtrack/operation/?state=ready")).text
+    assert "Next step 2030-01-07 12:00:00 UTC · just now: as soon as a worker takes it" in page.text
+    listed = read(client.get("/admin/jobtrack/operation/?state=ready")).text
+    assert "order-7 ready 2030-01-07 12:00:00 UTC: as soon as a worker takes it" in listed
+    assert "order-7" not in read(client.get("/admin/jobtrack/operation/?state=unconfirmed")).text
 
 
 def test_an_unknown_submission_says_what_is_known_and_what_a_repeat_may_cost(till, client):
@@ -116,8 +127,6 @@ def test_a_refused_submission_is_no_failed_job(till, client):
 
 
 def test_a_tracked_job_shows_nothing_of_submissions(till, client):
-    from jobtrack_django import track
-
     track("till", operation_id="order-7", job_id="pay-1")
     page = operation_page(client).text
     assert [word for word in ("Submissions", "Look-ups", "fingerprint", "Idempotency") if word in page] == []
@@ -168,6 +177,16 @@ def test_a_resubmission_without_any_key_says_what_comes_twice(till, client, monk
     monkeypatch.setattr(type(till.runtime.tables), "get", lambda self, table_id: bare)
     page = read(client.get(decide_url(escalation, "resubmit"))).text
     assert "If the provider has the first one, this makes a second job: its effects and its costs come twice." in page
+
+
+@pytest.mark.parametrize(("left", "covers"), [(timedelta(minutes=6), True), (timedelta(minutes=4), False)])
+def test_a_key_that_ends_before_the_request_may_go_out_protects_nothing(till, client, left, covers):
+    """The grant holds for five minutes: within them the account may be held back."""
+    escalation = asked(till)
+    Operation.objects.update(first_sent_at=till.clock() + left - timedelta(hours=24))
+    page = read(client.get(decide_url(escalation, "resubmit"))).text
+    assert ("up to then the provider takes it for the first one" in page) == covers
+    assert ("which may be before it is sent" in page) != covers
 
 
 def test_a_job_that_cannot_be_followed_is_refused_with_what_was_written(till, client):
@@ -234,8 +253,6 @@ def test_giving_up_says_that_a_job_may_run_and_erases_what_was_to_be_sent(till, 
 def test_a_cancellation_shows_its_effect_and_leaves_an_errand(till, client):
     """R-END-5: the table's own words before, and no state moves by it."""
     till.provider.on("GET", "/v1/payments/pay-1", answer(json={"status": "odd"}))
-    from jobtrack_django import track
-
     track("till", operation_id="order-7", job_id="pay-1")
     till.run_due()
     escalation = Escalation.objects.get()
@@ -252,14 +269,12 @@ def test_a_cancellation_shows_its_effect_and_leaves_an_errand(till, client):
     assert len(till.provider.sent("POST")) == 1
     page = operation_page(client).text
     assert "The provider accepted it. Only its status tells what becomes of the job." in page
-    assert "The provider accepted it (HTTP 202); only its status says what became of the job." in page
+    assert "The provider accepted it; only its status says what became of the job." in page
     assert "jobtrack itself" in page
 
 
 def test_a_result_is_fetched_again(till, client):
     till.provider.on("GET", "/v1/payments/pay-1", answer(json={"status": "done"}))
-    from jobtrack_django import track
-
     operation = track("till", operation_id="order-7", job_id="pay-1")
     till.run_due()
     operation.refresh_from_db()
@@ -278,6 +293,24 @@ def test_a_result_is_fetched_again(till, client):
     assert f"{file['name']} {file['size']} bytes {file['sha256'][:12]}… complete" in page.text
     assert file["path"] not in page.html
     assert "The result is complete. 1 file is stored" in page.text
+
+
+def test_running_a_follow_up_again_fetches_nothing(till, client):
+    """What the button says: nothing is sent to the provider. A result has its own question and permission."""
+    till.provider.on("GET", "/v1/payments/pay-1", answer(json={"status": "done"}))
+    operation = track("till", operation_id="order-7", job_id="pay-1", on_success="tests.django.handlers.fail")
+    till.run_due(raise_failures=False)
+    operation.refresh_from_db()
+    fetch_result(operation, wait=False)
+    till.run_due(raise_failures=False)
+    escalation = Escalation.objects.get(reason="delivery_failed")
+    before = len(till.provider.log)
+    Delivery.objects.filter(event="on_success").update(handler="tests.django.handlers.remember")
+    assert post(client, escalation, "retry_delivery").status_code == 302
+    till.run_due()
+    assert len(till.provider.log) == before
+    assert Delivery.objects.get(event="on_success").delivered_at
+    assert Escalation.objects.open().get().reason == "result_unavailable"
 
 
 @pytest.mark.parametrize("option", ["look_again", "close"])
@@ -299,6 +332,24 @@ def test_what_is_sealed_with_a_lost_key_can_be_tried_again_or_given_up(till, cli
     till.run_due()
     expected = {"look_again": ("succeeded", 1), "close": ("abandoned", 0)}[option]
     assert (get_operation("order-7").state, len(till.provider.sent("POST"))) == expected
+
+
+@pytest.mark.parametrize("looks_up", [True, False])
+def test_a_lost_key_with_a_doubt_never_leads_to_a_submission(till, client, settings, tmp_path, looks_up):
+    """INV-18: "look again" asks the provider where it can be asked, and otherwise the person; the page says which."""
+    escalation = asked(till, listed=no_answer())
+    bare = re.sub(r"(?s)  lookup:.*?(?=  recovery:)", "", TABLE).replace("revision: 1", "revision: 2")
+    (tmp_path / "till.yaml").write_text(TABLE if looks_up else bare)
+    Escalation.objects.update(reason="seal_broken")
+    page = read(client.get(decide_url(escalation, "look_again"))).text
+    assert ("What will happen The provider is asked whether it has the job" in page) == looks_up
+    assert ("What will happen Nothing is sent. The question becomes whether" in page) != looks_up
+    before = len(till.provider.log)
+    till.provider.on("GET", "/v1/payments", NOTHING)
+    assert post(client, escalation, "look_again").status_code == 302
+    till.run_due()
+    assert [seen.request.method for seen in till.provider.log[before:]] == (["GET"] if looks_up else [])
+    assert Escalation.objects.open().get().reason == "submission_unknown"
 
 
 def test_a_conflict_is_only_acknowledged(till, client):
@@ -365,7 +416,9 @@ def test_a_resubmission_is_refused_once_the_provider_said_that_it_has_the_job(ti
     before = state()
     page = read(post(client, escalation, "resubmit"), status=409).text
     assert "Nothing was changed. This option is not offered for this question now." in page
-    assert "Yes, as the provider said; but it gave no id by which the job can be followed." in page
+    assert (
+        "Yes, as the provider said; but it gave no id by which the job can be followed (scripted read_timeout)." in page
+    )
     assert state() == before
 
 
@@ -397,6 +450,27 @@ def test_of_twenty_decisions_at_once_one_counts(till):
     till.provider.on("POST", "/v1/payments", TAKEN)
     till.run_due()
     assert len(till.provider.sent("POST")) == (2 if counted["option"] == "resubmit" else 1)
+
+
+# --- the pages about it -----------------------------------------------------------------------------
+
+
+def test_every_permission_is_explained():
+    page = (DOCS / "admin.md").read_text()
+    assert [
+        choice.permission for choice in words.CHOICES.values() if f"`jobtrack.{choice.permission}`" not in page
+    ] == []
+    assert [str(choice.label) for choice in words.CHOICES.values() if f"| {choice.label} |" not in page] == []
+
+
+def test_every_question_about_submissions_says_how_to_answer_it():
+    page = (DOCS / "operating.md").read_text().split("## Questions about submissions")[1].split("\n## ")[0]
+    rows = {line.split("(`")[1].split("`")[0]: line for line in page.splitlines() if "(`" in line}
+    assert set(rows) == {reason.value for reason in ABOUT_SUBMISSIONS}
+    for reason in ABOUT_SUBMISSIONS:
+        assert f"| {words.QUESTIONS[reason].title} (" in rows[reason.value]
+        named = set(re.findall(r"\*\*(.+?)\*\*", rows[reason.value]))
+        assert named <= {str(words.CHOICES[option].label) for option in ALLOWED[reason]}, reason
 
 
 # --- what others wrote ------------------------------------------------------------------------------
@@ -456,4 +530,4 @@ def test_a_submission_can_be_read_as_a_story(till, client):
     assert told[2].startswith("Submission answered: That proves nothing: the provider may have the job or not.")
     assert "It is not known whether the provider has the job. Next step 12:00:0" in told[2]
     assert told[3].startswith("Look-up begins: Look-up request 1 of 2 begins")
-    assert "jobtrack stopped: submitted or not: unknown. A person is asked." in told[-1]
+    assert "jobtrack stopped: not known whether submitted. A person is asked." in told[-1]

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from django.core.management import BaseCommand, get_commands, load_command_class
 from django.db.models import QuerySet
+from django.dispatch import Signal
 
 import jobtrack_django
-from jobtrack_django.api import Job
+from jobtrack_django.api import Common, Job, Task
 from jobtrack_django.querysets import OperationQuerySet
 from jobtrack_django.testing import Rehearsal
 
@@ -37,13 +38,25 @@ def test_every_keyword_of_track_is_explained():
     assert set(first_cells("`track()`")) == set(Job.__annotations__)
 
 
+def test_every_keyword_of_submit_is_explained():
+    """Those of its own in its section; the ones it shares in that of ``track``."""
+    assert set(first_cells("`submit()`")) == set(Task.__annotations__) - set(Common.__annotations__)
+    assert set(Common.__annotations__) <= set(first_cells("`track()`"))
+
+
+def test_what_only_an_acceptance_tells_is_no_keyword_of_submit():
+    (line,) = (line for line in section("`submit()`").splitlines() if "except" in line)
+    named = set(re.findall(r"`(\w+)`", line.split("except")[1].split("which")[0]))
+    assert named == set(Job.__annotations__) - set(Task.__annotations__)
+
+
 def test_every_public_name_is_on_the_page():
     assert [name for name in jobtrack_django.__all__ if f"`{name}" not in PAGE and f" {name}" not in PAGE] == []
 
 
 def test_every_signal_is_explained():
     assert sorted(first_cells("Signals")) == sorted(
-        n for n in jobtrack_django.__all__ if "operation_f" in n or "escalation_" in n
+        name for name in jobtrack_django.__all__ if isinstance(getattr(jobtrack_django, name), Signal)
     )
 
 

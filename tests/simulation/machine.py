@@ -25,9 +25,9 @@ NASTY = {
     for when in ("before", "after")
     for what, weight in {
         **dict.fromkeys(("claim", "send", "wake"), 5.0),
-        **dict.fromkeys(("reply", "commit"), 9.0),
+        **dict.fromkeys(("reply", "commit"), 12.0),
         "submission": 20.0,
-        **dict.fromkeys(("handler", "close_delivery", "move_gate", "resolve"), 12.0),
+        **dict.fromkeys(("handler", "close_delivery", "move_gate", "resolve"), 20.0),
     }.items()
 }
 """Places where stops and deaths are drawn more often: a process is seldom there, and much hangs on it."""

@@ -137,7 +137,7 @@ class Oracle(Arrival):
         for name in (*_COUNTERS, "deadline"):
             was, limit = getattr(old.budget, name), getattr(new.budget, name)
             accepted = name == "deadline" and not old.job_id and bool(new.job_id)  # it counts from the acceptance
-            permitted = name == "submissions" and self.doubts.approved[op] > self.doubts.used[op]
+            permitted = name == "submissions" and old.last_look  # a person's grant is spent
             fine = limit == was or accepted or (limit > was and (method == "resolve" or permitted))
             self.demand(fine, "INV-02", f"{op}: the limit {name} was moved by {method}")
         moved = new.fence != old.fence

@@ -129,15 +129,15 @@ def _rates(chance: random.Random, kind: str) -> dict[str, float]:
         rates |= {name: chance.uniform(0.004, 0.03) for name in _some(chance, PROCESS, 0.5)}
         if "ambiguous" in rates:
             rates["ambiguous"] *= 5  # only at the few calls that write
-    if chance.random() < 0.3:
-        rates[LATE] = chance.uniform(0.1, 0.5)  # a worker stands still with an acceptance in hand
+    if chance.random() < 0.5:
+        rates[LATE] = chance.uniform(0.2, 0.8)  # a worker stands still with an acceptance in hand
     if chance.random() < 0.75:
-        # These have two chances. A denial is one question for a whole account, and much hangs on it; the others have
+        # These have more chances. A denial is one question for a whole account, and much hangs on it; the others have
         # to meet a death or a young job to matter.
-        twice = ("denied", "not_found", "hint_200", "hint_503")
+        twice = ("denied", "denied", "not_found", "hint_200", "hint_503")
         rates |= {name: chance.uniform(0.05, 0.25) for name in _some(chance, (*PROVIDER, *twice), 0.4)}
     if chance.random() < 0.75:
-        rates |= {name: chance.uniform(0.05, 0.3) for name in _some(chance, SUBMIT, 0.4)}
+        rates |= {name: chance.uniform(0.05, 0.3) for name in _some(chance, (*SUBMIT, "submit_refused"), 0.4)}
         rates |= {name: chance.uniform(0.1, 0.6) for name in _some(chance, LOOKUP, 0.4)}
     return rates | {name: chance.uniform(0.2, 0.9) for name in _some(chance, OTHER, 0.6)}
 
@@ -158,7 +158,7 @@ def _job(chance: random.Random, op: str, *, twin: bool) -> Job:
         escalate_ends=chance.random() < 0.8,
     )
     if chance.random() < 0.6:
-        job = replace(job, way=chance.choices(WAYS, (3, 1, 3, 2, 2))[0], refused=not twin and chance.random() < 0.08)
+        job = replace(job, way=chance.choices(WAYS, (3, 2, 3, 2, 2))[0], refused=not twin and chance.random() < 0.08)
     if twin or (job.end == "succeeded" and chance.random() < 0.4):
         # Roomy limits: only the job itself decides how this ends.
         return replace(job, deadline_us=(45 if job.end is None else 200) * SECOND)

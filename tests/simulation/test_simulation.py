@@ -19,7 +19,7 @@ from tests.simulation.sometimes import never_met
 
 ROOT = Path(__file__).parents[2]
 SEEDS = max(int(os.environ.get("JOBTRACK_SIM_SEEDS", "2000")), 2000)
-CHUNKS = 10
+CHUNKS = 4
 PER_CHUNK = -(-SEEDS // CHUNKS)
 
 

@@ -278,6 +278,10 @@ class World:
         if not made:  # whoever asks the provider learns that there is nothing to attach
             offered = tuple(option for option in offered if option is not Option.ATTACH_JOB)
         option = chance.choice(offered if chance.random() < 0.4 else offered[:-1] or offered)  # seldom gives up
+        # What proves most, or may do most harm, is chosen more often than chance would have it.
+        telling = next((o for o in (Option.LOOK_UP, Option.RESUBMIT, Option.RETRY_DELIVERY) if o in offered), option)
+        if chance.random() < 0.6:
+            option = telling
         old = self.machine.happens(self.plan.rate("hasty_staff") / 4, "somebody answered an old page")
         if chance.random() < 0.3:
             self.machine.sleep(chance.randrange(SECOND, 8 * SECOND))  # thinks about what the page says
