@@ -172,7 +172,8 @@ def _unread(seen: LookupSeen) -> LookupSeen:
 def _intend(runtime: Runtime, turn: Turn) -> Turn | None:
     """Commit the request and its debit, with a lease that covers it; None: the claim was lost."""
     started = runtime.elapsed()
-    now = turn.now(started)
+    # Not carried on from the claim: who stood still before it would run ahead, and take absence for proof too early.
+    now = runtime.store.now()
     lease = turn.operation.lease
     if lease is None:
         return None

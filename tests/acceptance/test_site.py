@@ -313,6 +313,7 @@ def look_again(browser: httpx.Client, operation: str) -> httpx.Response:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 def test_once_the_table_knows_the_word_a_look_again_finishes_the_operation(tmp_path: Path) -> None:
     """R-ESC-4: one request and one question for an unknown word; after that the newest table is read."""
     for folder in ("jobtrack", "jobtrack_django", "example_project", "providers"):

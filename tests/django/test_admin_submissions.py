@@ -19,7 +19,7 @@ from jobtrack_django import fetch_result, get_operation, submit, track, words
 from jobtrack_django.models import AuditEntry, Delivery, Escalation, JobResult, Operation
 from jobtrack_django.testing import answer, no_answer, rehearsal
 from tests.django.admin_pages import decide_url, person, question_url, read
-from tests.django.admin_tills import CANARY, DONE, TABLE, TAKEN, asked
+from tests.django.admin_tills import CANARY, DONE, NOTHING, TABLE, TAKEN, asked
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db]
 

@@ -47,9 +47,12 @@ class Steps:
     end: int = 0
     lose: bool = False  # do not end: lose the database's answer to the commit, if the step is one
     count: int = 0
+    watching: bool = False
     clock: VirtualClock = field(default_factory=lambda: VirtualClock(START))
 
     def step(self, name: str) -> None:
+        if not self.watching:
+            return
         self.count += 1
         _append(self.trace, {"step": name, "clock": self.clock().isoformat()})
         if self.count != self.end:
@@ -60,7 +63,8 @@ class Steps:
             raise OperationalError("the connection was lost while COMMIT was under way")
 
     def watch(self) -> None:
-        """Count what Django commits in this process; never undone, since the process ends."""
+        """Count from now on, also what Django commits in this process; never undone, since the process ends."""
+        self.watching = True
         committed = BaseDatabaseWrapper._commit
 
         def commit(connection: Any) -> None:
@@ -184,6 +188,7 @@ class Scene:
     begin: Callable[[str], None]  # stores the operation with this id
     behaviour: Behaviour
     folder: Path
+    from_start: bool = True  # the beginning may be cut as well: it is one transaction
     runtime: Runtime = field(default_factory=build_runtime)  # its tables are read once, for all processes
 
     def run(self, operation_id: str, *, end: int = 0, lose: bool = False) -> tuple[int, list[str]]:
@@ -196,8 +201,14 @@ class Scene:
 
         def work() -> None:
             with self._runtime(operation_id, steps) as (runtime, broker):
-                self.begin(operation_id)
+                if not self.from_start:
+                    self.begin(operation_id)
                 steps.watch()
+                if self.from_start:
+                    try:
+                        self.begin(operation_id)
+                    except OperationalError:  # the caller does not know either, and says it again
+                        self.begin(operation_id)
                 _consume(runtime, broker, steps)
 
         died = in_child(work, self.folder / "errors.txt")

@@ -25,6 +25,7 @@ submit:
     json: {reference: "{operation_id}", rows: "{payload/rows}"}
   accepted: {http: [202], job_id: /id}
   rejected: {http: [422]}
+  recovery: {first: 20s, base: 20s}
 WAYS
 status:
   request: {method: GET, path: "/jobs/{job_id}"}
