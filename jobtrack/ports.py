@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from jobtrack.core.escalation import Question, Resolution
+from jobtrack.core.escalation import Question, Reason, Resolution
 from jobtrack.core.gate import GateState
 from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import Operation, OperationState
@@ -163,6 +163,9 @@ class Store(Protocol):
         """Raises OperationNotFound."""
 
     def open_escalations(self, operation_id: str) -> list[Escalation]: ...
+
+    def asks(self, provider: str, account: str, reason: Reason) -> bool:
+        """Whether a question with this reason is open for any operation of the account."""
 
     def resolve(
         self,

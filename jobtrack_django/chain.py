@@ -26,7 +26,7 @@ from jobtrack_django.storable import storable
 _FIXED = frozenset(
     {
         *("id", "provider", "account", "created_at", "reference", "escalate_ends"),
-        *("on_success", "on_failure", "on_end", "predecessor", "idempotency_key", "fingerprint"),
+        *("on_success", "on_failure", "on_end", "predecessor", "idempotency_key", "fingerprint", "permits"),
         *("hinted", "noticed_at", "cancel_state"),
     }
 )

@@ -10,7 +10,7 @@ from django.db import transaction
 from jobtrack import records
 from jobtrack.core import meanwhile
 from jobtrack.core import operation as core
-from jobtrack.core.escalation import Resolution
+from jobtrack.core.escalation import Reason, Resolution
 from jobtrack.core.operation import OperationState
 from jobtrack.errors import AlreadyDecided, OperationNotFound, StaleEvidence, StoreError
 from jobtrack_django.chain import ChainedRows, after_head
@@ -32,6 +32,11 @@ class Decisions(ChainedRows):
     def open_escalations(self, operation_id: str) -> list[records.Escalation]:
         rows = self._rows(Escalation).filter(operation_id=operation_id, decided_at__isnull=True)
         return [row.to_core() for row in rows.order_by("pk")]
+
+    def asks(self, provider: str, account: str, reason: Reason) -> bool:
+        about = {"operation__provider": provider, "operation__account": account}
+        asked: bool = self._rows(Escalation).filter(reason=reason.value, decided_at__isnull=True, **about).exists()
+        return asked
 
     def resolve(
         self,

@@ -42,7 +42,17 @@ _SAME = (
     *("wake_at", "not_before", "wake_until", "delay_source", "provider_state", "provider_state_since", "observed_at"),
     *("last_http", "progress", "error", "expires_at", "kept", "needed_by_told", "escalate_ends", "last_look"),
     *("look_until", "resumed_at", "missing_since", "revision", "table_digest", "audit_seq", "audit_head", "reference"),
-    *("on_success", "on_failure", "on_end", "predecessor", "idempotency_key", "fingerprint", "sealed", "submit_by"),
+    *(
+        "on_success",
+        "on_failure",
+        "on_end",
+        "predecessor",
+        "idempotency_key",
+        "fingerprint",
+        "permits",
+        "sealed",
+        "submit_by",
+    ),
     *("first_sent_at", "last_sent_at", "recover_until", "doubt", "doubt_http", "acceptance_seen", "evidence"),
     *("hint_floor", "hinted", "noticed_at", "cancel_state"),
 )
@@ -129,6 +139,7 @@ class Operation(models.Model):
 
     idempotency_key = IdentityField(max_length=200, blank=True)
     fingerprint = models.CharField(max_length=100, blank=True)
+    permits = models.TextField(blank=True)
     sealed = models.TextField(blank=True, editable=False)  # ciphertext: never shown
     submit_by = models.DateTimeField(null=True, blank=True)
     first_sent_at = models.DateTimeField(null=True, blank=True)

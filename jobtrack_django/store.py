@@ -134,7 +134,7 @@ class DjangoStore(Decisions, Outbox, Notices):
     # --- commits --------------------------------------------------------------------------------
 
     def commit(self, commits: Sequence[records.Commit]) -> list[records.Committed]:
-        return [self._commit(commit) for commit in commits]
+        return [retried(self.using, partial(self._commit, commit)) for commit in commits]
 
     def _commit(self, commit: records.Commit) -> records.Committed:
         with transaction.atomic(using=self.using):
@@ -156,7 +156,12 @@ class DjangoStore(Decisions, Outbox, Notices):
         known = meanwhile.with_evidence(current, commit.evidence or {}, self.now())
         beside: dict[str, Any] = {}
         if known is not current:
-            beside = {"evidence": storable(known.evidence), "wake_at": known.wake_at, "wake_until": known.wake_until}
+            beside = {
+                "evidence": storable(known.evidence),
+                "acceptance_seen": known.acceptance_seen,
+                "wake_at": known.wake_at,
+                "wake_until": known.wake_until,
+            }
         self._note(current, {**commit.entry, "late": True}, **beside)
         contradicted = contradiction(current, commit.operation)
         if contradicted is not None:

@@ -163,13 +163,28 @@ def contradiction(stored: Operation, late: Operation) -> Question | None:
         stored: the row as it is; it stays so.
         late: the row as the late look would have left it.
     """
-    if stored.job_id and late.job_id and stored.job_id != late.job_id:
-        detail = f"The operation follows the job {stored.job_id}; a late answer to its submission names {late.job_id}."
-        return Question(reason=Reason.STATE_CONTRADICTION, detail=clean(detail, 500))
+    other = _another_job(stored, late)
+    if other:
+        return Question(reason=Reason.STATE_CONTRADICTION, detail=clean(other, 500))
     if not stored.terminal or not late.terminal or stored.state is late.state:
         return None
     detail = f"The operation has ended as {stored.state.value}; a late answer says {late.state.value}."
     return Question(reason=Reason.STATE_CONTRADICTION, detail=detail)
+
+
+def _another_job(stored: Operation, late: Operation) -> str:
+    """That a late answer names a job which nobody follows, as a sentence; "" if it does not."""
+    if late.job_id:
+        known = stored.job_id or str(stored.evidence.get("job_id", ""))
+        if known and known != late.job_id:
+            return f"The operation follows the job {known}; a late answer to its submission names {late.job_id}."
+        if not known and stored.terminal:
+            return f"The operation has ended as {stored.state.value}; a late answer names its job {late.job_id}."
+        return ""
+    urls = (stored.status_url, late.status_url)
+    if not stored.job_id and all(urls) and urls[0] != urls[1]:
+        return "The operation follows its job at one address; a late answer to its submission gives another one."
+    return ""
 
 
 def spoken(instant: datetime) -> str:

@@ -132,11 +132,13 @@ def _offered(option: Option, operation: Operation, table: ProviderTable | None) 
     match option:
         case Option.EXTEND:
             granted = table is not None and table.budget.extension is not None
-            return granted and operation.spent.extensions < operation.budget.extensions
+            accepted = operation.accepted_at is not None  # before, there is nothing to look at
+            return accepted and granted and operation.spent.extensions < operation.budget.extensions
         case Option.LOOK_UP:
             return submit is not None and submit.lookup is not None
         case Option.ATTACH_JOB:
-            return table is not None and operation.accepted_at is None
+            # A table that builds no address follows a job by the URL that its acceptance gave, which nobody has.
+            return table is not None and operation.accepted_at is None and bool(table.status.request.path)
         case Option.RESUBMIT:
             # Never against the provider's own word that it has the job, nor without the very bytes.
             return submit is not None and not operation.acceptance_seen and bool(operation.sealed)

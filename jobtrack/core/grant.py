@@ -40,7 +40,7 @@ def grant(
         case Option.LOOK_UP:
             return _one_lookup(operation, table, look, now)
         case Option.RESUBMIT:
-            return _granted(operation, OperationState.READY, look, now)
+            return _resubmitted(operation, table, look, now)
         case Option.ATTACH_JOB:
             return _attached(operation, now)
         case Option.CANCEL:
@@ -69,8 +69,21 @@ def _one_step(operation: Operation, table: ProviderTable | None, look: timedelta
     if operation.accepted_at is not None:
         return _one_look(operation, look, now)
     if operation.doubt:
-        return _one_lookup(operation, table, look, now)
-    return _granted(operation, OperationState.READY, look, now)
+        return replace(_one_lookup(operation, table, look, now), last_look=False)
+    at = max(now, operation.not_before or now)
+    budget = replace(operation.budget, submissions=max(operation.budget.submissions, operation.spent.submissions + 1))
+    submit_by = max(operation.submit_by or at, at + look)
+    sent = replace(operation, budget=budget, submit_by=submit_by)
+    return replace(_granted(sent, OperationState.READY, look, now), last_look=False)
+
+
+def _resubmitted(operation: Operation, table: ProviderTable | None, look: timedelta, now: datetime) -> Operation:
+    """One submission; if its answer is lost as well, the way out of the doubt begins anew."""
+    requests = table.submit.recovery.requests if table and table.submit and table.submit.lookup else 0
+    budget = operation.budget
+    fresh = replace(budget, lookups=max(budget.lookups, operation.spent.lookups + requests))
+    again = replace(operation, budget=fresh, recover_until=None)
+    return _granted(again, OperationState.READY, look, now)
 
 
 def _one_lookup(operation: Operation, table: ProviderTable | None, look: timedelta, now: datetime) -> Operation:
@@ -79,7 +92,9 @@ def _one_lookup(operation: Operation, table: ProviderTable | None, look: timedel
     pages = lookup.pages if lookup and lookup.next else 1
     budget = operation.budget
     more = replace(budget, lookups=max(budget.lookups, operation.spent.lookups + pages))
-    return _granted(replace(operation, budget=more), OperationState.UNCONFIRMED, look, now)
+    at = max(now, operation.not_before or now)
+    until = max(operation.recover_until or at, at + look)
+    return _granted(replace(operation, budget=more, recover_until=until), OperationState.UNCONFIRMED, look, now)
 
 
 def _granted(operation: Operation, state: OperationState, look: timedelta, now: datetime) -> Operation:
@@ -99,7 +114,7 @@ def _granted(operation: Operation, state: OperationState, look: timedelta, now: 
 def _attached(operation: Operation, now: datetime) -> Operation:
     """Followed like any accepted job, for as long as the table granted at the start."""
     budget = operation.budget
-    deadline = max(budget.deadline, now + (budget.follow_for or timedelta(0)))
+    deadline = budget.deadline if budget.follow_for is None else now + budget.follow_for
     return replace(
         operation,
         state=OperationState.RUNNING,

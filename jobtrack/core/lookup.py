@@ -84,7 +84,7 @@ class _Page:
             return self.unread(items.problem)
         found = self.found(spec, context, items)
         if isinstance(found, Unreadable):
-            return self.unread(found.problem, items=len(items))
+            return replace(self.unread(found.problem, items=len(items)), ours=found.problem.startswith(_OURS))
         if len(found) > 1:
             return replace(self.of(LookupKind.MANY, f"{len(found)} jobs of this operation"), found=found)
         return replace(self.further(spec, context, page, found), items=len(items))
@@ -105,7 +105,7 @@ class _Page:
             if isinstance(job, Lacking) and spec.items is None and job.nothing:
                 continue  # an answer about one job, without the job
             if not isinstance(job, Handover):
-                return Unreadable(f"a job of this operation is there, but {job.problem}")
+                return Unreadable(f"{_OURS}, but {job.problem}")
             jobs[_identity(job)] = job
         return tuple(jobs.values())
 
@@ -134,6 +134,9 @@ class _Page:
 
     def unread(self, problem: str, *, kind: Kind = Kind.INVALID_RESPONSE, items: int = 0) -> LookupSeen:
         return replace(self.of(LookupKind.UNREADABLE, problem, seen=kind), found=self.known, items=items)
+
+
+_OURS = "a job of this operation is there"
 
 
 def _identity(job: Handover) -> str:

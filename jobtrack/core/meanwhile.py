@@ -79,7 +79,11 @@ def decided(stored: Operation, wanted: Operation) -> Operation:
 
 def with_evidence(stored: Operation, evidence: Mapping[str, object], now: datetime) -> Operation:
     """The row after a late answer that proves an acceptance: kept for ``reconcile`` unless it is known already."""
-    if not evidence or stored.job_id or stored.evidence or stored.terminal:
+    if not evidence or stored.accepted_at is not None or stored.terminal:
+        return stored
+    if "seen" in evidence:
+        return replace(stored, acceptance_seen=True)
+    if stored.evidence:
         return stored
     row = replace(stored, evidence=evidence)
     if stored.lease is not None and stored.lease.until > now:
@@ -89,8 +93,13 @@ def with_evidence(stored: Operation, evidence: Mapping[str, object], now: dateti
 
 def second_job(stored: Operation, wanted: Operation) -> Question | None:
     """What a person is told when a commit names a job although unread evidence names another (R-ESC-6)."""
-    named = stored.evidence.get("job_id")
-    return contradiction(wanted, replace(stored, job_id=named)) if isinstance(named, str) else None
+    return contradiction(wanted, of_evidence(stored)) if stored.evidence and wanted.accepted_at is not None else None
+
+
+def of_evidence(stored: Operation) -> Operation:
+    """The row as the evidence that it keeps would have it followed."""
+    kept = stored.evidence
+    return replace(stored, job_id=str(kept.get("job_id", "")), status_url=str(kept.get("status_url", "")))
 
 
 def settled_by_evidence(escalation_id: str, version: int, job_id: str) -> Resolution:

@@ -131,6 +131,7 @@ class Operation:
     predecessor: str = ""  # id of the operation this one replaces
     idempotency_key: str = ""  # belongs to the operation, never to one attempt (R-ID-3)
     fingerprint: str = ""  # of the content that counts (R-ID-2); "": tracked, not submitted
+    permits: str = ""  # what its first table permitted for a repeat (`core.recover.permits`), one term a line
     sealed: str = ""  # `core.sealed.Sealed`, encrypted: request bytes, handles, capability URLs; "": nothing
     submit_by: datetime | None = None  # nothing is sent for the first time at or after it
     first_sent_at: datetime | None = None  # when the first attempt began: the idempotency key's lifetime counts from it

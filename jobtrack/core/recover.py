@@ -127,13 +127,37 @@ def plan(table: ProviderTable, operation: Operation, *, now: datetime) -> Plan:
     if operation.not_before is not None and now < operation.not_before and now < operation.last_instant:
         return Rest(at=operation.not_before)
     if operation.state is OperationState.READY:
-        return _plan_unsent(operation, now)
+        return _plan_unsent(table, operation, now)
     return _plan_recovery(table, spec, operation, now)
 
 
-def _plan_unsent(operation: Operation, now: datetime) -> Plan:
+def permits(spec: SubmitSpec) -> str:
+    """What a table permits for a repeat of bytes that are written by it now, one term a line.
+
+    The bytes are fixed at the start: a key that a later table asks for is not in them, and a look-up that a later
+    table brings may not recognise them. So a repeat needs the term of its start as well (authority stays as granted).
+    """
+    terms = []
+    rule, lookup = spec.idempotency, spec.lookup
+    if rule is not None:
+        place = rule.header.lower() or rule.query or (rule.body.source if rule.body else "")
+        terms.append(f"key {place}")
+    if lookup is not None and lookup.absence_is_proof_after is not None:
+        terms.append("absence")
+    return "\n".join(terms)
+
+
+def _granted(spec: SubmitSpec, operation: Operation, kind: str) -> bool:
+    """Whether the newest table still has the very term of this kind that it had at the start."""
+    before = {term for term in operation.permits.split("\n") if term.startswith(kind)}
+    return bool(before & set(permits(spec).split("\n")))
+
+
+def _plan_unsent(table: ProviderTable, operation: Operation, now: datetime) -> Plan:
     if operation.last_look and now < operation.last_instant:
         return Send(because="person")
+    if operation.doubt:  # a person's grant that nobody took up in time: an earlier attempt is in doubt as before
+        return _stop(Reason.SUBMISSION_UNKNOWN, unknown_detail(table, operation))
     if now >= operation.last_instant:
         return _stop(Reason.SUBMISSION_UNSENT, f"It was to be submitted by {spoken(operation.last_instant)}.")
     if operation.spent.submissions >= operation.budget.submissions:
@@ -172,13 +196,13 @@ def permission(table: ProviderTable, operation: Operation, *, now: datetime) -> 
     if operation.recover_until is not None and now >= operation.recover_until:
         return ""
     if not operation.doubt:
-        return "absent"
+        return "absent" if _granted(spec, operation, "absence") else ""
     return "idempotency" if _key_holds(table, spec, operation, now) else ""
 
 
 def _key_holds(table: ProviderTable, spec: SubmitSpec, operation: Operation, now: datetime) -> bool:
     rule = spec.idempotency
-    if rule is None or operation.first_sent_at is None:
+    if rule is None or operation.first_sent_at is None or not _granted(spec, operation, "key "):
         return False
     if rule.replays_errors and operation.doubt_http is not None:
         return False  # a repeat would get the very same error, and prove nothing
@@ -190,7 +214,7 @@ def may_repeat(table: ProviderTable, operation: Operation, now: datetime) -> boo
     """Whether a machine may submit (again) now: the ``retry_allowed`` of the outcome (R-SUB-8)."""
     match operation.state:
         case OperationState.READY:
-            return table.submit is not None and isinstance(_plan_unsent(operation, now), Send)
+            return table.submit is not None and isinstance(_plan_unsent(table, operation, now), Send)
         case OperationState.UNCONFIRMED:
             return bool(permission(table, operation, now=now))
         case _:
@@ -333,8 +357,7 @@ def after_lookup(scene: Scene, seen: LookupSeen) -> Fate:
     if seen.kind is LookupKind.FOUND:
         return Follow(handover=seen.found[0])
     if seen.kind is LookupKind.MANY:
-        ids = ", ".join(found.job_id for found in seen.found)
-        return _stop(Reason.SUBMISSION_UNKNOWN, f"The provider has several jobs of this operation: {clean(ids, 200)}.")
+        return _several(scene, seen)
     if seen.observation.kind is Kind.DENIED:
         return _stop(Reason.AUTHORIZATION_DENIED, seen.observation.detail)
     absent, guided = seen.kind is LookupKind.ABSENT, seen.observation.guidance is not None
@@ -342,12 +365,39 @@ def after_lookup(scene: Scene, seen: LookupSeen) -> Fate:
     if absent and _settled(scene):
         at = at if guided else scene.now
         return Doubt(why="", http=None, at=at, source=source, until=scene.until)
-    permitted = bool(scene.permission())
+    there = seen.ours or bool(seen.found)
+    if there:
+        operation = replace(operation, acceptance_seen=True)
+    permitted = bool(scene.permission(operation))
     last = operation.last_look or operation.spent.lookups >= operation.budget.lookups or at >= scene.until
-    if last and not permitted:
-        return _stop(Reason.SUBMISSION_UNKNOWN, unknown_detail(scene.table, operation, seen))
+    question = Question(
+        reason=Reason.SUBMISSION_UNKNOWN, detail=clean(unknown_detail(scene.table, operation, seen), 1000)
+    )
     at = scene.now if absent and permitted and not guided else min(at, scene.until)
-    return Doubt(why=operation.doubt, http=operation.doubt_http, at=at, source=source, until=scene.until)
+    return Doubt(
+        why=operation.doubt,
+        http=operation.doubt_http,
+        at=at,
+        source=source,
+        until=scene.until,
+        seen=there,
+        question=question if last and not permitted else None,
+    )
+
+
+def _several(scene: Scene, seen: LookupSeen) -> Doubt:
+    """More than one job: a person is shown all of them, and nothing is ever submitted again."""
+    ids = ", ".join(found.job_id or "one without an id" for found in seen.found)
+    detail = f"The provider has several jobs of this operation: {clean(ids, 200)}."
+    return Doubt(
+        why=scene.operation.doubt,
+        http=scene.operation.doubt_http,
+        at=scene.now,
+        source=DelaySource.LOCAL_BACKOFF,
+        until=scene.until,
+        seen=True,
+        question=Question(reason=Reason.SUBMISSION_UNKNOWN, detail=detail),
+    )
 
 
 def _settled(scene: Scene) -> bool:
@@ -370,6 +420,9 @@ def unknown_detail(table: ProviderTable, operation: Operation, seen: LookupSeen 
     if spec is not None and spec.lookup is not None:
         looked = f"{operation.spent.lookups} look-ups did not settle it"
         told.append(f"{looked}: {seen.observation.detail}." if seen and seen.observation.detail else f"{looked}.")
+        ids = ", ".join(found.job_id for found in seen.found if found.job_id) if seen else ""
+        if ids:
+            told.append(f"A page that could be read shows the job {clean(ids, 200)}.")
         if spec.lookup.absence_is_proof_after is None:
             told.append("That a look-up finds nothing is no proof at this provider.")
     else:
@@ -397,6 +450,10 @@ def evidence_of(operation: Operation) -> Mapping[str, object]:
         "params": dict(operation.params),
         "sealed": operation.sealed,
     }
+
+
+SEEN: Mapping[str, object] = {"seen": True}
+"""Evidence that the provider has a job, without any way to follow it: nothing is submitted again on a guess."""
 
 
 def handover_of(evidence: Mapping[str, object]) -> Handover:

@@ -58,3 +58,4 @@ class LookupSeen:
     found: tuple[Handover, ...] = ()  # of this page and the ones before; several with one job id are one
     next: str = field(default="", repr=False)  # MORE: the URL of the next page, or the token for it; never stored
     items: int = 0  # on this page, whether or not they matched
+    ours: bool = False  # a job of this operation is there, although it cannot be followed from what was read

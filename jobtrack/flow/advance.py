@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from jobtrack.flow.poll import poll_rows
 from jobtrack.flow.reconcile import reconcile_rows, submit_rows
 from jobtrack.flow.settle import Looked
+from jobtrack.flow.turn import Batch
 from jobtrack.ports import Runtime
 
 
@@ -23,4 +24,7 @@ def advance(runtime: Runtime, ids: Sequence[str]) -> list[Looked]:
         One item for each operation that was claimed.
     """
     rows = runtime.store.get(list(dict.fromkeys(ids)))
-    return submit_rows(runtime, rows) + reconcile_rows(runtime, rows) + poll_rows(runtime, rows)
+    batch = Batch()
+    for take in (submit_rows, reconcile_rows, poll_rows):
+        batch.run(take, runtime, rows)
+    return batch.end()

@@ -7,6 +7,7 @@ what came of it is committed. A crash anywhere in between leaves ``submitting`` 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -17,16 +18,18 @@ from jobtrack.core.decide import Stop
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.observation import DelaySource, Kind
 from jobtrack.core.operation import Operation, OperationState
-from jobtrack.core.recover import Fate, Later, Scene, Send, after_submission
+from jobtrack.core.recover import Doubt, Fate, Follow, Later, Scene, Send, after_submission
 from jobtrack.core.reply import Answered, NoAnswer, Request, Sent, Trouble
 from jobtrack.core.sealed import SubmitBytes
 from jobtrack.core.submission import SubmitSeen
 from jobtrack.errors import UsageError, VaultError
 from jobtrack.flow.fate import Read, scene_of, write_fate
 from jobtrack.flow.settle import Looked, write
-from jobtrack.flow.turn import Turn, conclude_all, exchange, move_gate, reply_time, seal_broken, stood_still
+from jobtrack.flow.turn import Batch, Turn, conclude_all, exchange, move_gate, reply_time, seal_broken, stood_still
 from jobtrack.ports import Runtime
 from jobtrack.records import Committed
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,19 +43,26 @@ class Attempt:
 
 def attempt(runtime: Runtime, permitted: Sequence[tuple[Turn, Send]]) -> list[Looked]:
     """Send each submission once."""
-    looked: list[Looked] = []
+    batch = Batch()
     intended: list[Attempt] = []
     for turn, permit in permitted:
-        try:
-            submission = runtime.vault.open(turn.operation.id, turn.operation.sealed).submission
-        except VaultError as error:
-            looked.append(seal_broken(runtime, turn, error))
-            continue
-        if submission is None:
-            looked.append(_without_bytes(runtime, turn))
-        elif _intend(runtime, turn, permit):
-            intended.append(Attempt(turn=turn, permit=permit, submission=submission))
-    return looked + _send(runtime, _read_again(runtime, intended))
+        # An intent that cannot be committed must not leave the others with theirs committed and nothing sent.
+        batch.run(_prepare, runtime, turn, permit, intended)
+    batch.run(_send, runtime, intended)
+    return batch.end()
+
+
+def _prepare(runtime: Runtime, turn: Turn, permit: Send, intended: list[Attempt]) -> list[Looked]:
+    """Commit the intent and add the attempt to those that are sent; or write why nothing can be sent."""
+    try:
+        submission = runtime.vault.open(turn.operation.id, turn.operation.sealed).submission
+    except VaultError as error:
+        return [seal_broken(runtime, turn, error)]
+    if submission is None:
+        return [_without_bytes(runtime, turn)]
+    if _intend(runtime, turn, permit):
+        intended.append(Attempt(turn=turn, permit=permit, submission=submission))
+    return []
 
 
 def _without_bytes(runtime: Runtime, turn: Turn) -> Looked:
@@ -87,18 +97,17 @@ def _intend(runtime: Runtime, turn: Turn, permit: Send) -> bool:
 
 
 def _read_again(runtime: Runtime, intended: Sequence[Attempt]) -> list[Attempt]:
-    """The rows as they are now (R-OWN-1); one whose lease was lost meanwhile is left to its new owner."""
-    rows = {row.id: row for row in runtime.store.get([each.turn.operation.id for each in intended])}
-    kept = []
-    for each in intended:
-        row = rows.get(each.turn.operation.id)
-        if row is not None and row.fence == each.turn.operation.fence and row.state is OperationState.SUBMITTING:
-            told = replace(each.turn, operation=row, before=replace(each.turn.before, lease=None))
-            kept.append(replace(each, turn=told))
-    return kept
+    """The rows as they are now (R-OWN-1). One whose lease was lost meanwhile is left to its new owner.
+
+    One to which an acceptance came meanwhile is not sent: its evidence is read when the lease ends.
+    """
+    rows = runtime.store.get([each.turn.operation.id for each in intended])
+    read = [(each, each.turn.again(rows)) for each in intended]
+    return [replace(each, turn=turn) for each, turn in read if turn is not None and not turn.operation.evidence]
 
 
-def _send(runtime: Runtime, attempts: Sequence[Attempt]) -> list[Looked]:
+def _send(runtime: Runtime, intended: Sequence[Attempt]) -> list[Looked]:
+    attempts = _read_again(runtime, intended)
     by_id = {each.turn.operation.id: each for each in attempts}
     requests = [_request(runtime, each) for each in attempts]
     replies = exchange(runtime, [each.turn for each in attempts], requests)
@@ -128,7 +137,14 @@ def _conclude(runtime: Runtime, each: Attempt, turn: Turn, reply: Answered | NoA
     read = Read(
         event="submission", observation=seen.observation, details=details, asked=asked, draw=scene.draw, sent=not never
     )
-    return write_fate(runtime, turn, scene, fate, read)
+    try:
+        return write_fate(runtime, turn, scene, fate, read)
+    except Exception:
+        # Once more, and then the log has it: the link to a running job is worth more than a clean log (INV-15). If
+        # the first commit did go through, the second finds its lease gone and changes nothing (INV-41).
+        if isinstance(fate, Follow):
+            logger.exception("operation %s: job %s was accepted and not written", operation.id, fate.handover.job_id)
+        return write_fate(runtime, turn, scene, fate, read)
 
 
 def _unlisted_denial(seen: SubmitSeen) -> bool:
@@ -138,7 +154,12 @@ def _unlisted_denial(seen: SubmitSeen) -> bool:
 
 def _one_question(seen: SubmitSeen, operation: Operation, moved: bool, scene: Scene) -> Fate | None:
     """Another operation's denial already asks about this account: one question, not thousands."""
-    denied = seen.observation.kind is Kind.DENIED and seen.proves_no_job
-    if not denied or moved or operation.doubt or operation.spent.submissions >= operation.budget.submissions:
+    if moved or seen.observation.kind is not Kind.DENIED or not seen.proves_no_job:
         return None
-    return Later(at=scene.now + gates.RECHECK, source=DelaySource.GATE)
+    at = scene.now + gates.RECHECK
+    if operation.doubt:
+        why, http = operation.doubt, operation.doubt_http
+        return Doubt(why=why, http=http, at=at, source=DelaySource.GATE, until=scene.until)
+    if operation.spent.submissions >= operation.budget.submissions:
+        return None
+    return Later(at=at, source=DelaySource.GATE)

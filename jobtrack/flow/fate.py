@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,18 +13,20 @@ from jobtrack.core.decide import Conclude, Stop, seen
 from jobtrack.core.escalation import Question
 from jobtrack.core.observation import DelaySource, Observation
 from jobtrack.core.operation import Operation, OperationState
-from jobtrack.core.recover import Doubt, Fate, Follow, Later, Rest, Scene, evidence_of
+from jobtrack.core.recover import SEEN, Doubt, Fate, Follow, Later, Rest, Scene, evidence_of
 from jobtrack.core.request import status_url
 from jobtrack.core.sealed import Sealed
 from jobtrack.core.submission import Handover
 from jobtrack.core.table import ProviderTable
-from jobtrack.errors import UsageError
+from jobtrack.errors import UsageError, VaultError
 from jobtrack.flow import story
 from jobtrack.flow.hear import recall
 from jobtrack.flow.settle import Looked, followups_of, write
 from jobtrack.flow.turn import Turn
 from jobtrack.ports import Runtime
 from jobtrack.records import Committed
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +68,7 @@ def write_fate(runtime: Runtime, turn: Turn, scene: Scene, fate: Fate, read: Rea
         asked=(*_questions(fate), *read.asked),
         followups=followups_of(wanted) if wanted.terminal else (),
         lost=turn.lost,
-        evidence=evidence_of(wanted) if isinstance(fate, Follow) and _followable(wanted) else None,
+        evidence=_evidence(fate, wanted),
         details={
             "observation": story.observation(read.observation) if read.observation else None,
             "decision": story.fate(fate),
@@ -78,8 +81,12 @@ def write_fate(runtime: Runtime, turn: Turn, scene: Scene, fate: Fate, read: Rea
     return Looked(operation=wanted, decision=fate, committed=committed, sent=read.sent)
 
 
-def _followable(operation: Operation) -> bool:
-    return bool(operation.job_id or operation.status_url or operation.sealed)
+def _evidence(fate: Fate, wanted: Operation) -> Mapping[str, object] | None:
+    """What this answer proves even if it comes too late; None: nothing."""
+    if isinstance(fate, Follow):
+        followable = wanted.job_id or wanted.status_url or wanted.sealed
+        return evidence_of(wanted) if followable else SEEN
+    return SEEN if isinstance(fate, Doubt) and fate.seen else None
 
 
 def _questions(fate: Fate) -> tuple[Question, ...]:
@@ -162,13 +169,13 @@ def accept(
     if not url and not secret and not handover.handle and handover.job_id:
         url = _built(table, handover.job_id, params)
     budget = operation.budget
-    deadline = budget.deadline if budget.follow_for is None else min(budget.deadline, now + budget.follow_for)
+    deadline = budget.deadline if budget.follow_for is None else now + budget.follow_for
     return replace(
         operation,
         job_id=handover.job_id or operation.job_id,
         params=params,
         status_url=url,
-        sealed=str(late) if late and not kept else runtime.vault.seal(operation.id, kept),
+        sealed=str(late) if late and not kept else _sealed(runtime, operation, kept),
         accepted_at=operation.accepted_at or now,
         budget=replace(budget, deadline=deadline),
         doubt="",
@@ -176,6 +183,15 @@ def accept(
         recover_until=None,
         evidence={},
     )
+
+
+def _sealed(runtime: Runtime, operation: Operation, kept: Sealed) -> str:
+    try:
+        return runtime.vault.seal(operation.id, kept)
+    except VaultError:
+        # The acceptance must be written all the same; the first look will say what is missing to follow the job.
+        logger.exception("operation %s: its handle or status URL could not be sealed", operation.id)
+        return ""
 
 
 def _built(table: ProviderTable, job_id: str, params: Mapping[str, str]) -> str:

@@ -19,6 +19,7 @@ from jobtrack.core.request import status_request, target_allowed
 from jobtrack.errors import UsageError, VaultError
 from jobtrack.flow.settle import Looked, settle
 from jobtrack.flow.turn import (
+    Batch,
     Turn,
     claim,
     conclude_all,
@@ -49,11 +50,11 @@ def poll_rows(runtime: Runtime, rows: Sequence[Operation]) -> list[Looked]:
     """As ``poll``, for rows that were just read; those that do not run are left out."""
     running = [row for row in rows if row.state is OperationState.RUNNING and row.wake_at is not None]
     slots = runtime.transport.slots
-    looked: list[Looked] = []
+    batch = Batch()
     # A claimed operation that waits for a free connection spends its lease on waiting: claim only what can be sent.
     for start in range(0, len(running), slots):
-        looked += _look(runtime, running[start : start + slots])
-    return looked
+        batch.run(_look, runtime, running[start : start + slots])
+    return batch.end()
 
 
 def _look(runtime: Runtime, rows: Sequence[Operation]) -> list[Looked]:

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from jobtrack.core.compose import Prepared, prepare
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.operation import Operation, OperationState
+from jobtrack.core.recover import permits
 from jobtrack.core.sealed import Sealed
 from jobtrack.core.table import ProviderTable
 from jobtrack.errors import IdempotencyConflict, OperationNotFound, TableMissing, UsageError
@@ -110,6 +111,7 @@ def begin(runtime: Runtime, table: ProviderTable, submission: Submission, *, now
         predecessor=submission.predecessor,
         idempotency_key=prepared.key,
         fingerprint=prepared.fingerprint,
+        permits=permits(spec),
         sealed=runtime.vault.seal(submission.operation_id, Sealed(submission=prepared.submission)),
         submit_by=submit_by,
     )

@@ -5,9 +5,11 @@ Used by ``flow.poll``, ``flow.submit`` and ``flow.reconcile``; each of them is a
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from typing import ParamSpec
 
 from jobtrack.core import gate as gates
 from jobtrack.core.decide import Stop, Wait, decide_unsent
@@ -15,7 +17,7 @@ from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.gate import GateState, HoldReason
 from jobtrack.core.lease import lease_for, too_late
 from jobtrack.core.observation import DelaySource, Observation
-from jobtrack.core.operation import Operation, OperationState
+from jobtrack.core.operation import Budget, Operation, OperationState
 from jobtrack.core.recover import lapsed
 from jobtrack.core.reply import Answered, NoAnswer, Request, Sent, Trouble
 from jobtrack.core.table import ProviderTable, RequestLimits
@@ -23,6 +25,12 @@ from jobtrack.errors import VaultError
 from jobtrack.flow.settle import Looked, settle
 from jobtrack.ports import RUNNING, Runtime
 from jobtrack.records import Claim
+
+logger = logging.getLogger(__name__)
+P = ParamSpec("P")
+
+_ENDLESS = Budget(deadline=datetime.max.replace(tzinfo=UTC), status_requests=1, transport_failures=1, rate_limited=1)
+"""Stands in for a budget that does not count yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +50,14 @@ class Turn:
         taken_over = self.before.lease is not None and self.operation.fence == self.before.fence + 1
         return self.before.fence if taken_over else None
 
+    def again(self, rows: Sequence[Operation]) -> Turn | None:
+        """The turn with its row as it is now; None if the claim was lost meanwhile (R-OWN-1)."""
+        for row in rows:
+            if row.id == self.operation.id and row.fence == self.operation.fence and row.lease is not None:
+                # What was lost before is told once.
+                return replace(self, operation=row, before=replace(self.before, lease=None))
+        return None
+
     def now(self, elapsed_s: float) -> datetime:
         """The store's clock, carried on by this process's monotonic one (INV-45)."""
         return self.claim.now + timedelta(seconds=max(elapsed_s - self.claimed_s, 0.0))
@@ -60,7 +76,7 @@ def usable_tables(runtime: Runtime, rows: Sequence[Operation]) -> dict[str, Prov
     for row in rows:
         table = runtime.tables.get(row.provider)
         if table is not None and table.revision >= row.revision:
-            usable[row.id] = table
+            usable[row.id] = table if runtime.limits is None else replace(table, limits=runtime.limits)
         else:
             _without_table(runtime, row)
     return usable
@@ -89,8 +105,9 @@ def _without_table(runtime: Runtime, row: Operation) -> None:
             operation = lapsed(None, operation, sent_by=sent_by, now=claim.now)
         marked = replace(operation, missing_since=since or claim.now)
         floor = max(claim.now + timing.table_missing_retry, row.not_before or claim.now)
-        # Its own limits need no table.
-        decision = decide_unsent(replace(marked, not_before=floor), now=claim.now)
+        # Its own limits need no table; before acceptance they are the business of its submission.
+        limited = marked if marked.accepted_at is not None else replace(marked, budget=_ENDLESS)
+        decision = decide_unsent(replace(limited, not_before=floor), now=claim.now)
         if isinstance(decision, Wait) and since is not None:
             detail = f"No worker has a usable table {row.provider!r} of revision {row.revision} or newer."
             decision = Stop(question=Question(reason=Reason.TABLE_MISSING, detail=detail))
@@ -135,6 +152,7 @@ def _ask(
     """The gate with which the operation may send, or until when it must wait."""
     if now >= row.last_instant:
         return gates.Held(until=now)  # takes no probe: the claim would grant no request
+    gate = _questioned(runtime, row, gate, now)
     answer = gates.ask(gate, row.id, now, table.gate)
     if isinstance(answer, gates.Held):
         return answer
@@ -143,6 +161,20 @@ def _ask(
     if runtime.store.move_gate(row.provider, row.account, gate, answer.after):
         return replace(answer.after, version=gate.version + 1)
     return gates.Held(until=now + table.gate.breaker_hold)
+
+
+def _questioned(runtime: Runtime, row: Operation, gate: GateState, now: datetime) -> GateState:
+    """A gate that waits for a person while nobody is asked opens for one probe.
+
+    Its question may have been answered by a worker that ended before it opened the gate, overtaken by late evidence,
+    or never written. Otherwise the account would stand still until each of its operations meets its deadline.
+    """
+    waits = gate.reason is HoldReason.AUTH and gate.held_until is None
+    if not waits or runtime.store.asks(row.provider, row.account, Reason.AUTHORIZATION_DENIED):
+        return gate
+    after = gates.repaired(gate, now)
+    moved = runtime.store.move_gate(row.provider, row.account, gate, after)
+    return replace(after, version=gate.version + 1) if moved else gate
 
 
 # --- the claim --------------------------------------------------------------------------------------
@@ -233,7 +265,20 @@ def reply_time(runtime: Runtime, turn: Turn, reply: Answered | NoAnswer) -> date
 def move_gate(
     runtime: Runtime, turn: Turn, observation: Observation, now: datetime
 ) -> tuple[bool, tuple[Question, ...]]:
-    """Store what the answer means for the whole account; True if this answer closed or moved the gate."""
+    """Store what the answer means for the whole account; True if this answer closed or moved the gate.
+
+    A gate that cannot be stored is left as it is: the answer itself must be written all the same (INV-15).
+    """
+    try:
+        return _moved_gate(runtime, turn, observation, now)
+    except Exception:
+        logger.exception("the gate of %s / %s could not be moved", turn.operation.provider, turn.operation.account)
+        return False, ()
+
+
+def _moved_gate(
+    runtime: Runtime, turn: Turn, observation: Observation, now: datetime
+) -> tuple[bool, tuple[Question, ...]]:
     operation, policy = turn.operation, turn.table.gate
     before = turn.gate
     for _ in range(3):
@@ -255,20 +300,40 @@ def _held_long(observation: Observation, gate: GateState, table: ProviderTable) 
     return (Question(reason=Reason.GUIDANCE_TOO_LONG, detail=detail),)
 
 
+class Batch:
+    """Does one thing after another. What one raises costs no other its turn; the first is raised at the end."""
+
+    def __init__(self) -> None:
+        self._looked: list[Looked] = []
+        self._failed: list[Exception] = []
+
+    def run(self, work: Callable[P, Iterable[Looked]], *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            self._looked += work(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - raised by ``end``
+            self._failed.append(error)
+
+    def end(self) -> list[Looked]:
+        """All that came of it. Raises the first exception that was met."""
+        if self._failed:
+            raise self._failed[0]
+        return self._looked
+
+
 def conclude_all(
     replies: Iterable[tuple[Turn, Answered | NoAnswer]], conclude: Callable[[Turn, Answered | NoAnswer], Looked]
 ) -> list[Looked]:
     """Conclude each turn with its reply. An answer that cannot be stored must not cost the others theirs."""
-    looked: list[Looked] = []
-    failed: list[Exception] = []
+    batch = Batch()
     for turn, reply in replies:
-        try:
-            looked.append(conclude(turn, reply))
-        except Exception as error:  # noqa: BLE001 - raised again below, when every other answer is written
-            failed.append(error)
-    if failed:
-        raise failed[0]
-    return looked
+        batch.run(_one, conclude, turn, reply)
+    return batch.end()
+
+
+def _one(
+    conclude: Callable[[Turn, Answered | NoAnswer], Looked], turn: Turn, reply: Answered | NoAnswer
+) -> tuple[Looked]:
+    return (conclude(turn, reply),)
 
 
 def seal_broken(runtime: Runtime, turn: Turn, error: VaultError) -> Looked:

@@ -288,6 +288,13 @@ class MemoryStore(MemoryNotices):
                 if item.operation_id == operation_id and item.closed_at is None
             ]
 
+    def asks(self, provider: str, account: str, reason: Reason) -> bool:
+        with self._lock:
+            rows = (
+                self.rows[i.operation_id] for i in self.escalations.values() if i.reason is reason and not i.closed_at
+            )
+            return any((row.provider, row.account) == (provider, account) for row in rows)
+
     def resolve(
         self,
         resolution: Resolution,

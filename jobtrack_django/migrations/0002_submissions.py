@@ -88,6 +88,12 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='operation',
+            name='permits',
+            field=models.TextField(blank=True, default=''),
+            preserve_default=False,
+        ),
+        migrations.AddField(
+            model_name='operation',
             name='first_sent_at',
             field=models.DateTimeField(blank=True, null=True),
         ),

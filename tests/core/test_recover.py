@@ -29,6 +29,7 @@ from jobtrack.core.recover import (
     lapsed,
     may_repeat,
     permission,
+    permits,
     plan,
 )
 from jobtrack.core.submission import Handover, LookupKind, LookupSeen, SubmitSeen
@@ -50,6 +51,7 @@ READY = replace(
     idempotency_key="op-1",
     fingerprint="f" * 64,
     sealed="sealed",
+    permits="key idempotency-key\nabsence",
 )
 DOUBTFUL = replace(
     READY,
@@ -93,6 +95,10 @@ PERMITTED = [
     ("proven absent, but the provider had said otherwise", table(), replace(ABSENT, acceptance_seen=True), ""),
     ("proven absent, attempts used", table(), replace(ABSENT, spent=Spent(submissions=3)), ""),
     ("the table submits nothing any more", TABLE, DOUBTFUL, ""),
+    ("the key came with a later table", table(key=KEY), replace(DOUBTFUL, permits="absence"), ""),
+    ("a later table names another header", table(key=replace(KEY, header="Key")), DOUBTFUL, ""),
+    ("absence became a proof with a later table", table(lookup=PROVEN), replace(ABSENT, permits=""), ""),
+    ("absence is no proof any more", table(lookup=UNPROVEN), ABSENT, ""),
 ]
 
 
@@ -137,6 +143,12 @@ PLANS = [
     ("late evidence needs no submit", TABLE, replace(DOUBTFUL, evidence=LATE_EVIDENCE), Follow(handover=HANDED)),
     ("a table without submit, in doubt", TABLE, DOUBTFUL, UNKNOWN),
     ("a table without submit, unsent", TABLE, READY, UNSENT),
+    (
+        "a grant to submit again that nobody took up, in doubt",
+        table(),
+        replace(READY, doubt="time-out", submit_by=NOW - S, last_look=True, look_until=NOW),
+        UNKNOWN,
+    ),
 ]
 
 
@@ -167,6 +179,12 @@ def test_a_submission_that_lapsed_is_a_doubt_from_the_end_of_its_lease() -> None
 def seen(meaning: SubmitMeaning | None, kind: Kind = Kind.INVALID_RESPONSE, **more: Any) -> SubmitSeen:
     guidance = more.pop("guidance", None)
     return SubmitSeen(meaning=meaning, observation=Observation(kind=kind, detail="said", guidance=guidance), **more)
+
+
+def test_what_a_table_permits_is_told_by_its_places() -> None:
+    assert permits(replace(SUBMIT, idempotency=KEY, lookup=PROVEN)) == "key idempotency-key\nabsence"
+    assert permits(replace(SUBMIT, idempotency=Idempotency(query="request_id"))) == "key request_id"
+    assert permits(replace(SUBMIT, lookup=UNPROVEN)) == ""
 
 
 def scene(spec: ProviderTable, operation: Operation = READY) -> Scene:

@@ -50,7 +50,7 @@ PLACES = (
     *("WEBHOOKSECRET", "WEBHOOKBODY", "HANDLERERROR", "CANCELTEXT"),
 )
 CANARY = {place: f"CANARY{place}x7f3a9" for place in PLACES}
-TO_PROVIDER = {"CREDENTIAL", "PAYLOAD", "PAYLOADHEADER", "STATUSURL", "HANDLE", "RESULTURL"}
+TO_PROVIDER = {"CREDENTIAL", "PAYLOAD", "PAYLOADHEADER", "STATUSURL", "RESULTURL"}
 """Canaries that the provider must get back, or nothing was shown."""
 
 TABLE = """
@@ -170,8 +170,10 @@ class Provider(BaseHTTPRequestHandler):
     def _file(self, nth: int) -> None:
         if nth == 1:
             self._fail(403, "ERRORTEXT")
-        elif nth == 2:
+        elif nth == 2 and self.path.startswith("/files/found"):
             self._redirect()
+        elif nth == 2:
+            self.close_connection = True
         else:
             self._send(200, b"a,b\n1,2\n", {"Content-Type": "text/csv"})
 
@@ -423,7 +425,8 @@ def test_no_canary_is_found_anywhere_but_at_the_provider(site, client, admin_cli
         "moved": "escalated",
         "op-tocancel": "cancelled",
     }
-    assert JobResult.objects.filter(state="complete").count() == 2
+    results = dict(JobResult.objects.values_list("pk", "state"))
+    assert results == {"direct": "complete", "found": "unavailable"}, list(JobResult.objects.values())
     assert Delivery.objects.filter(event="on_end").exclude(last_error="").count() == 3
     assert Escalation.objects.count() >= 3
     assert pages > 10
