@@ -156,6 +156,8 @@ class Operation:
 
         Before acceptance that is the time to submit by, or the recovery deadline; afterwards the deadline.
         """
+        if self.state is OperationState.READY and self.last_look and self.look_until is not None:
+            return self.look_until  # a person's grant to submit holds for its own time only
         limits = {OperationState.READY: self.submit_by, OperationState.UNCONFIRMED: self.recover_until}
         limit = limits.get(self.state) or self.budget.deadline
         if self.last_look and self.look_until is not None:

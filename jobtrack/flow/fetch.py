@@ -14,6 +14,7 @@ from traceback import format_tb
 
 from jobtrack.core import fetch as rules
 from jobtrack.core.actions import FetchSpec
+from jobtrack.core.backoff import delivery_delay
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.fetch import Fault
 from jobtrack.core.gate import GateState
@@ -32,6 +33,11 @@ from jobtrack.ports import Runtime
 from jobtrack.records import Delivery, JobResult, ResultFile, ResultState
 
 logger = logging.getLogger(__name__)
+
+
+HELD_TRIES = 40
+"""Tries that meet a closed gate before a person is asked about the result as well: with their growing pauses more
+than a day. The account's own question has been open all the time."""
 
 
 def lease_of(runtime: Runtime, table: ProviderTable) -> timedelta:
@@ -78,8 +84,11 @@ def _try_once(runtime: Runtime, delivery: Delivery, operation: Operation, lease:
         stored = replace(stored, state=ResultState.WANTED, reads=0, link="", detail="")  # a person asked again
     gate = pass_gate(runtime, table, operation)
     if not isinstance(gate, GateState):
-        wait = max(gate - runtime.store.now(), rules.PAUSE)
-        return Again(after=wait, said="The account is held back.")
+        said = "The account is held back."
+        if delivery.attempts >= HELD_TRIES:
+            return _without_read(runtime, delivery, operation, said)
+        wait = max(gate - runtime.store.now(), delivery_delay(delivery.attempts))
+        return Again(after=wait, said=said)
     limits = runtime.limits or table.limits
     left = min(table.result.total, lease - limits.total - runtime.timing.margin)
     walk = Walk(

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from jobtrack.core.actions import FetchSpec, Hop, NextPage
-from jobtrack.core.escalation import Reason
+from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.gate import GateState, HoldReason
 from jobtrack.core.operation import OperationState
 from jobtrack.core.place import Header, RequestSpec
@@ -27,7 +27,7 @@ from jobtrack.flow.fetch import fetch, lease_of
 from jobtrack.ports import Runtime
 from jobtrack.records import RESULT, Delivery, Followup, JobResult, ResultState
 from jobtrack.stores.vault import FernetVault
-from jobtrack.testing import FakeProvider, VirtualClock, answer, memory_runtime, no_answer
+from jobtrack.testing import FakeProvider, VirtualClock, answer, memory_runtime, no_answer, run_due
 from jobtrack.testing.provider import Script, cut
 from tests.core.builders import OPERATION, T0, S, body, table
 
@@ -1090,3 +1090,14 @@ def test_a_worker_takes_the_errand_for_as_long_as_its_table_grants() -> None:
     site.provider.on("GET", "/r/1", answer(text="rows"))
     assert deliver(site.runtime, [site.delivery_id]) == 1
     assert leases[0] >= 3600 * S
+
+
+def test_an_account_that_stays_closed_ends_in_a_question_and_not_in_tries_without_end() -> None:
+    """INV-06."""
+    site = linked()
+    site.store.move_gate("acme", "default", GateState(), GateState(reason=HoldReason.AUTH))
+    site.store.note("op-1", {"event": "test"}, question=Question(reason=Reason.AUTHORIZATION_DENIED, detail="denied"))
+    run_due(site.runtime, site.clock)
+    assert site.provider.log == []
+    assert Reason.RESULT_UNAVAILABLE in site.store.reasons("op-1")
+    assert site.store.outbox[site.delivery_id].delivery.attempts <= 40

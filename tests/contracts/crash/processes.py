@@ -273,4 +273,5 @@ def _consume(runtime: Runtime, broker: Broker, steps: Steps) -> None:
             (advance if kind == "wake" else deliver)(runtime, [name])
     with suppress(OperationalError):
         run_due(runtime, steps.clock)
-    run_due(runtime, steps.clock)
+        return
+    run_due(runtime, steps.clock)  # the sweeper's next round
