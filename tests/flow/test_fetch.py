@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from jobtrack.core.actions import FetchSpec, Hop, NextPage
-from jobtrack.core.escalation import Question, Reason
+from jobtrack.core.escalation import Reason
 from jobtrack.core.gate import GateState, HoldReason
 from jobtrack.core.operation import OperationState
 from jobtrack.core.place import Header, RequestSpec
@@ -1096,7 +1096,6 @@ def test_an_account_that_stays_closed_ends_in_a_question_and_not_in_tries_withou
     """INV-06."""
     site = linked()
     site.store.move_gate("acme", "default", GateState(), GateState(reason=HoldReason.AUTH))
-    site.store.note("op-1", {"event": "test"}, question=Question(reason=Reason.AUTHORIZATION_DENIED, detail="denied"))
     run_due(site.runtime, site.clock)
     assert site.provider.log == []
     assert Reason.RESULT_UNAVAILABLE in site.store.reasons("op-1")
