@@ -9,6 +9,7 @@ from typing import Any, Required, TypedDict, Unpack
 
 from asgiref.sync import sync_to_async
 from django.db import connections, models
+from django.views.decorators.debug import sensitive_variables
 
 from jobtrack.core import operation as core
 from jobtrack.errors import IdempotencyConflict, OperationNotFound, UsageError
@@ -62,6 +63,7 @@ class Task(Common, total=False):
     predecessor: str
 
 
+@sensitive_variables("task")
 def submit(table_id: str, **task: Unpack[Task]) -> Operation:
     """Have a job done by a provider: a worker submits it once, follows it to its end, and never guesses (R-SUB).
 
@@ -93,6 +95,7 @@ def submit(table_id: str, **task: Unpack[Task]) -> Operation:
     return operation
 
 
+@sensitive_variables("tasks", "wanted", "submissions")
 def submit_many(table_id: str, tasks: Iterable[Task]) -> list[Operation]:
     """``submit`` for several jobs of one provider, all in one transaction; returns the operations in their order."""
     runtime, using = get_runtime(), conf.settings().database
@@ -111,7 +114,8 @@ def submit_many(table_id: str, tasks: Iterable[Task]) -> list[Operation]:
         return keep(table_id, subjects, lambda: submit_flow.submit(runtime, submissions, announce=False), announce)
     except IdempotencyConflict as conflict:
         _report(runtime, str(conflict.context.get("operation_id", "")), inside=inside)
-        raise
+        # The frames below hold the payload, which an error hook would show.
+        raise conflict.with_traceback(None) from None
 
 
 def _refuse_other_transaction(using: str) -> None:

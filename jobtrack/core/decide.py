@@ -75,6 +75,14 @@ def charge(spent: Spent, observation: Observation) -> Spent:
     return spent
 
 
+def guided(operation: Operation, observation: Observation, now: datetime) -> Operation:
+    """The row with the wait that an answer asks for: whatever is decided next keeps to it (INV-04)."""
+    wait = observation.guidance.wait if observation.guidance else None
+    if wait is None:
+        return operation
+    return replace(operation, not_before=max(now + wait, operation.not_before or now))
+
+
 def decide(
     table: ProviderTable, operation: Operation, observation: Observation, *, now: datetime, draw: float
 ) -> Decision:

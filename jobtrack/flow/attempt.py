@@ -14,18 +14,28 @@ from dataclasses import dataclass, replace
 from jobtrack.core import gate as gates
 from jobtrack.core.accept import observe_submission
 from jobtrack.core.compose import submit_request
-from jobtrack.core.decide import Stop
+from jobtrack.core.decide import Stop, guided
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.observation import DelaySource, Kind
 from jobtrack.core.operation import Operation, OperationState
-from jobtrack.core.recover import Doubt, Fate, Follow, Later, Scene, Send, after_submission
+from jobtrack.core.recover import Doubt, Fate, Follow, Later, Rest, Scene, Send, after_submission
 from jobtrack.core.reply import Answered, NoAnswer, Request, Sent, Trouble
 from jobtrack.core.sealed import SubmitBytes
 from jobtrack.core.submission import SubmitSeen
 from jobtrack.errors import UsageError, VaultError
 from jobtrack.flow.fate import Read, scene_of, write_fate
 from jobtrack.flow.settle import Looked, write
-from jobtrack.flow.turn import Batch, Turn, conclude_all, exchange, move_gate, reply_time, seal_broken, stood_still
+from jobtrack.flow.turn import (
+    Batch,
+    Turn,
+    conclude_all,
+    exchange,
+    hurried,
+    move_gate,
+    reply_time,
+    seal_broken,
+    stood_still,
+)
 from jobtrack.ports import Runtime
 from jobtrack.records import Committed
 
@@ -54,6 +64,9 @@ def attempt(runtime: Runtime, permitted: Sequence[tuple[Turn, Send]]) -> list[Lo
 
 def _prepare(runtime: Runtime, turn: Turn, permit: Send, intended: list[Attempt]) -> list[Looked]:
     """Commit the intent and add the attempt to those that are sent; or write why nothing can be sent."""
+    if hurried(runtime, turn):
+        # The others of its batch have used up the time in which it could be sent: another claim, and no debit.
+        return [_given_back(runtime, turn)]
     try:
         submission = runtime.vault.open(turn.operation.id, turn.operation.sealed).submission
     except VaultError as error:
@@ -63,6 +76,12 @@ def _prepare(runtime: Runtime, turn: Turn, permit: Send, intended: list[Attempt]
     if _intend(runtime, turn, permit):
         intended.append(Attempt(turn=turn, permit=permit, submission=submission))
     return []
+
+
+def _given_back(runtime: Runtime, turn: Turn) -> Looked:
+    now = runtime.store.now()
+    scene = scene_of(runtime, turn, turn.operation, now)
+    return write_fate(runtime, turn, scene, Rest(at=now), Read(event="submit"))
 
 
 def _without_bytes(runtime: Runtime, turn: Turn) -> Looked:
@@ -129,7 +148,7 @@ def _conclude(runtime: Runtime, each: Attempt, turn: Turn, reply: Answered | NoA
     operation = replace(turn.operation, last_sent_at=now)
     seen = observe_submission(turn.table, reply, operation=operation, sent=each.submission, now=now)
     moved, asked = (False, ()) if _unlisted_denial(seen) else move_gate(runtime, turn, seen.observation, now)
-    scene = scene_of(runtime, turn, operation, now)
+    scene = scene_of(runtime, turn, guided(operation, seen.observation, now), now)
     fate = _one_question(seen, operation, moved, scene) or after_submission(scene, seen)
     never = isinstance(reply, NoAnswer) and reply.sent is Sent.NEVER
     meaning = seen.meaning.value if seen.meaning else "unsent"

@@ -126,7 +126,7 @@ def _doubted(operation: Operation, fate: Doubt) -> Operation:
         doubt_http=fate.http,
         recover_until=fate.until,
         acceptance_seen=operation.acceptance_seen or fate.seen,
-        not_before=fate.at,
+        not_before=max(fate.at, operation.not_before or fate.at),  # a wish of the provider outlives our own deadline
         delay_source=fate.source.value,
     )
     if fate.question is not None:
@@ -142,14 +142,17 @@ def _followed(runtime: Runtime, scene: Scene, operation: Operation, fate: Follow
         accepted = seen(accepted, fate.status, scene.table, now)
     if fate.end is not None:
         return _resting(replace(accepted, state=fate.end.state, cause=fate.end.cause))
-    wake_at = now + first_delay(scene.table.polling, scene.draw)
+    asked = max(operation.not_before or now, now)  # the acceptance itself may say when to ask (R-POLL-2)
+    first = now + first_delay(scene.table.polling, scene.draw)
+    wake_at = max(first, asked)
+    source = DelaySource.FIRST_DELAY if wake_at == first else DelaySource.PROVIDER_RETRY_AFTER
     return replace(
         accepted,
         state=OperationState.RUNNING,
         wake_at=wake_at,
         not_before=wake_at,
-        hint_floor=now + scene.table.polling.min_interval,
-        delay_source=DelaySource.FIRST_DELAY.value,
+        hint_floor=max(now + scene.table.polling.min_interval, asked),
+        delay_source=source.value,
     )
 
 

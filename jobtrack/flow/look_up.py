@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from jobtrack.core import gate as gates
 from jobtrack.core.compose import lookup_request
+from jobtrack.core.decide import guided
 from jobtrack.core.lease import lease_for
 from jobtrack.core.lookup import read_lookup
 from jobtrack.core.observation import DelaySource, Kind
@@ -119,7 +120,7 @@ def _numbered(request: Request, number: int) -> Request:
 def _conclude(runtime: Runtime, turn: Turn, seen: LookupSeen, reply: Answered | NoAnswer) -> Looked:
     now = reply_time(runtime, turn, reply)
     moved, asked = move_gate(runtime, turn, seen.observation, now)
-    scene = scene_of(runtime, turn, turn.operation, now)
+    scene = scene_of(runtime, turn, guided(turn.operation, seen.observation, now), now)
     denied = seen.observation.kind is Kind.DENIED and not moved
     fate = _held(scene) if denied else after_lookup(scene, seen)
     details = {"kind": seen.kind.value, "items": seen.items, "found": [found.job_id for found in seen.found]}

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from jobtrack.core import gate as gates
-from jobtrack.core.decide import charge, decide, decide_unsent, seen
+from jobtrack.core.decide import charge, decide, decide_unsent, guided, seen
 from jobtrack.core.observation import DelaySource, Kind, Observation
 from jobtrack.core.observe import observe
 from jobtrack.core.operation import Operation, OperationState
@@ -132,7 +132,5 @@ def _conclude(runtime: Runtime, turn: Turn, reply: Reply) -> Looked:
 
 
 def _charged(operation: Operation, observation: Observation, now: datetime) -> Operation:
-    """The row with what this answer costs, and with the wait it asks for: a person's decision keeps to it (INV-04)."""
-    wait = observation.guidance.wait if observation.guidance else None
-    floor = operation.not_before if wait is None else max(now + wait, operation.not_before or now)
-    return replace(operation, spent=charge(operation.spent, observation), not_before=floor)
+    """The row with what this answer costs, and with the wait it asks for."""
+    return guided(replace(operation, spent=charge(operation.spent, observation)), observation, now)

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 class Submission(Wishes):
     """What a caller wants done. The same operation id with the same content is the same operation (R-ID-4)."""
 
-    payload: object = None  # JSON-compatible; the table says where it goes
+    payload: object = field(default=None, repr=False)  # JSON-compatible; the table says where it goes
     preconditions: Mapping[str, str] = field(default_factory=dict)  # such as If-Match, if the table lists it (R-SUB-7)
     predecessor: str = ""  # id of the ended operation that this one replaces
 

@@ -230,6 +230,12 @@ def stood_still(runtime: Runtime, turn: Turn) -> NoAnswer | None:
     return None
 
 
+def hurried(runtime: Runtime, turn: Turn) -> bool:
+    """Whether half of the time is used in which the turn's request may be sent after its claim."""
+    since_claim = timedelta(seconds=runtime.elapsed() - turn.claimed_s)
+    return too_late(limits_of(runtime, turn.table), runtime.timing.margin, since_claim * 2)
+
+
 def exchange(
     runtime: Runtime, turns: Sequence[Turn], requests: Sequence[Request | NoAnswer]
 ) -> Iterator[tuple[Turn, Answered | NoAnswer]]:

@@ -53,6 +53,7 @@ READY = Operation(
     idempotency_key="key-s3cret",
     submit_by=T0 + HOUR,
     wake_at=T0,
+    permits="key idempotency-key",
 )
 ASKED = replace(
     READY,

@@ -673,3 +673,27 @@ def test_cancelling_is_asked_once_and_the_provider_has_the_last_word() -> None:
     ended = here.run()
     assert (ended.state, ended.cancel_state) == (OperationState.CANCELLED, "accepted")
     assert len(here.provider.sent("POST", "/jobs/job-1/cancel")) == 1
+
+
+def test_an_acceptance_that_says_when_to_ask_is_obeyed() -> None:
+    """R-POLL-2: Retry-After on any status."""
+    here = world(table(), makes("job-1", answer(202, json={"id": "job-1"}, headers={"Retry-After": "90"})))
+    here.submit()
+    here.run()
+    post, look = (seen.at for seen in here.provider.log[:2])
+    assert look - post >= 90 * S
+
+
+def test_a_wish_of_the_provider_outlives_the_recovery_deadline_and_a_persons_impatience() -> None:
+    """INV-04."""
+    recovery = Recovery(deadline=10 * S, first=2 * S, base=2 * S)
+    here = world(table(lookup=UNPROVEN, recovery=recovery), makes("job-1", answer(503, headers={"Retry-After": "60"})))
+    here.provider.on("GET", "/jobs", FOUND)
+    here.submit()
+    here.run()
+    assert here.reasons == [Reason.SUBMISSION_UNKNOWN]
+    here.decide(Option.LOOK_UP)
+    here.run()
+    post, look = (seen.at for seen in here.provider.log[:2])
+    assert look - post >= 60 * S
+    assert here.op().state is OperationState.SUCCEEDED

@@ -12,7 +12,7 @@ from jobtrack.core.actions import SubmitMeaning
 from jobtrack.core.operation import OperationState
 from jobtrack.core.reply import Answered, NoAnswer, Sent
 from jobtrack.core.submission import Handover, LookupKind
-from jobtrack.flow import attempt, reconcile, submit
+from jobtrack.flow import attempt, look_up, reconcile, submit
 from jobtrack.stores.memory import MemoryStore
 
 
@@ -114,8 +114,8 @@ def absence_always_taken_for_proof(patch: pytest.MonkeyPatch) -> None:
 
 def _looks(patch: pytest.MonkeyPatch, wrong: Any) -> None:
     """Let look-ups be read in another way: ``wrong(seen)``."""
-    right = reconcile.read_lookup
-    patch.setattr(reconcile, "read_lookup", lambda *args, **named: wrong(right(*args, **named)))
+    right = look_up.read_lookup
+    patch.setattr(look_up, "read_lookup", lambda *args, **named: wrong(right(*args, **named)))
 
 
 def page_one_taken_for_all(patch: pytest.MonkeyPatch) -> None:
@@ -155,14 +155,14 @@ def intent_not_written_before_sending(patch: pytest.MonkeyPatch) -> None:
 
 
 def look_ups_cost_nothing(patch: pytest.MonkeyPatch) -> None:
-    right = reconcile.write
+    right = look_up.write
 
     def write(runtime: Any, wanted: Any, **named: Any) -> Any:
         if named["event"] == "look_up":
             wanted = replace(wanted, spent=replace(wanted.spent, lookups=wanted.spent.lookups - 1))
         return right(runtime, wanted, **named)
 
-    patch.setattr(reconcile, "write", write)
+    patch.setattr(look_up, "write", write)
 
 
 def late_acceptance_dropped(patch: pytest.MonkeyPatch) -> None:

@@ -188,7 +188,7 @@ class Oracle(Arrival):
         if committed is Committed.STALE:
             self.machine.count("late answer kept as evidence")
             row = self.store.rows[wanted.id]
-            kept = not commit.evidence or row.terminal or bool(row.job_id or row.evidence)
+            kept = not commit.evidence or row.terminal or bool(row.job_id or row.evidence or row.acceptance_seen)
             self.demand(kept, "INV-15", f"{row.id}: a late acceptance of {wanted.job_id} is nowhere")
             return
         if commit.entry["event"] == "look_up":  # each page is a request of its own, written down before it is sent
