@@ -216,6 +216,6 @@ def _scheduled(runtime: Runtime, operation: Operation, now: datetime) -> Operati
     needed_by = operation.budget.needed_by
     if needed_by is not None and not operation.needed_by_told and needed_by > now:
         limits.append(needed_by)
-    at = max(min(limits), now)
+    at = min(limits)
     published = at - now <= runtime.scheduler.horizon
     return replace(operation, wake_at=at, wake_until=at + runtime.timing.grace if published else None)

@@ -22,7 +22,7 @@ from jobtrack.flow.submit import Submission, submit
 from jobtrack.testing import answer, run_due
 from jobtrack.testing.provider import Script, makes
 from tests.flow.test_flows import RUNNING
-from tests.flow.test_submission_races import Watched, once, watched
+from tests.flow.test_submission_races import once, watched
 from tests.flow.test_submit import (
     ABSENT,
     ACCEPTED,
@@ -174,6 +174,18 @@ def test_a_resubmission_granted_within_the_time_to_submit_still_holds_for_its_ow
     assert (here.reasons, len(here.posts)) == ([Reason.SUBMISSION_UNKNOWN], 1)
 
 
+def test_a_resubmission_whose_answer_is_lost_as_well_is_looked_up_anew() -> None:
+    """R-SUB-4, R-ESC-4: the way out of a doubt is granted with the request that may bring a new one."""
+    here = unknown(table(lookup=UNPROVEN))
+    looks = len(here.provider.sent("GET", "/jobs"))
+    here.clock.advance(3 * H)
+    here.provider.on(*POST, makes("job-1", LOST))
+    here.provider.on("GET", "/jobs", ABSENT, FOUND)
+    here.decide(Option.RESUBMIT)
+    assert here.run().state is OperationState.SUCCEEDED
+    assert len(here.provider.sent("GET", "/jobs")) == looks + 2
+
+
 @pytest.mark.parametrize("option", [Option.RESUBMIT, Option.ATTACH_JOB, Option.LOOK_UP])
 def test_a_job_that_a_person_brings_back_days_later_is_followed_for_its_full_time(option: Option) -> None:
     """R-BUDGET-1, INV-06: the time to follow a job does not run before it is known."""
@@ -243,8 +255,11 @@ def test_a_late_denial_never_leaves_the_account_closed_with_nobody_asked() -> No
     here = world(table(lookup=PROVEN))
     here.provider.on("GET", "/jobs", FOUND)
     here.provider.script("job-1", RUNNING)
-    looked = lambda: run_due(here.runtime, here.clock, until=here.clock() + 10 * S)  # noqa: E731
-    here.provider.on(*POST, late(here, answer(401), looked))
+
+    def found() -> None:
+        run_due(here.runtime, here.clock, until=here.clock() + 10 * S)
+
+    here.provider.on(*POST, late(here, answer(401), found))
     here.submit()
     here.run(until=1000 * S)
     assert (held(here), here.op().state) == (HoldReason.NONE, OperationState.RUNNING)
@@ -254,7 +269,7 @@ def test_a_denial_whose_question_was_never_written_does_not_close_the_account_fo
     """INV-06: the worker died between the gate and its commit."""
     here, store = watched(table(lookup=PROVEN), answer(401), makes("job-1", ACCEPTED))
     here.provider.on("GET", "/jobs", ABSENT)
-    died(store, here)
+    store.before = once("submission", dies_at_once)
     here.submit()
     with pytest.raises(Died):
         here.run()
@@ -262,11 +277,8 @@ def test_a_denial_whose_question_was_never_written_does_not_close_the_account_fo
     assert held(here) is HoldReason.NONE
 
 
-def died(store: Watched, here: World) -> None:
-    def ends() -> None:
-        raise Died
-
-    store.before = once("submission", ends)
+def dies_at_once(*args: object) -> None:
+    raise Died
 
 
 def test_an_answered_question_whose_process_died_before_the_gate_opened_still_opens_it(
@@ -284,10 +296,6 @@ def test_an_answered_question_whose_process_died_before_the_gate_opened_still_op
     assert (held(here), here.reasons) == (HoldReason.AUTH, [])
     assert here.run().state is OperationState.SUCCEEDED
     assert held(here) is HoldReason.NONE
-
-
-def dies_at_once(*args: object) -> None:
-    raise Died
 
 
 def test_a_question_of_the_account_that_evidence_has_overtaken_leaves_no_gate_closed() -> None:
@@ -329,9 +337,11 @@ def test_repaired_access_after_a_denied_repeat_goes_on_with_the_recovery() -> No
     assert (here.run().state, here.reasons) == (OperationState.SUCCEEDED, [])
 
 
-def test_an_account_that_denies_three_doubtful_operations_asks_one_question() -> None:
+@pytest.mark.parametrize("spec", [table(key=KEY), table(lookup=PROVEN)], ids=["repeats", "look-ups"])
+def test_an_account_that_denies_three_doubtful_operations_asks_one_question(spec: ProviderTable) -> None:
     """R-POLL-4, R-ESC-6."""
-    here = world(table(key=KEY), LOST, LOST, LOST, answer(401))
+    here = world(spec, LOST, LOST, LOST, answer(401))
+    here.provider.on("GET", "/jobs", answer(401))
     names = ("op-1", "op-2", "op-3")
     submit(here.runtime, [Submission(operation_id=name, provider="acme", payload={"for": name}) for name in names])
     here.run(until=0.5 * H)

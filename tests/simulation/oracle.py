@@ -355,7 +355,8 @@ class Oracle(Arrival):
         # A submission whose sender dies may be nobody's to prove.
         if roomy and self.plan.honest and not job.refused and (not job.way or self.plan.steady):
             asked = [e.reason.value for e in self.store.escalations.values() if e.operation_id == row.id]
-            false = [reason for reason in asked if reason != Reason.DELIVERY_FAILED.value]
+            callers = {Reason.DELIVERY_FAILED.value, Reason.IDEMPOTENCY_CONFLICT.value}  # trouble of their own making
+            false = [reason for reason in asked if reason not in callers]
             self.demand(row.state is _S.SUCCEEDED and not false, "INV-10", f"{row.id} is {row.state}, asked: {false}")
             self.machine.count("roomy job of an honest provider")
 

@@ -139,6 +139,8 @@ def _rates(chance: random.Random, kind: str) -> dict[str, float]:
     if chance.random() < 0.75:
         rates |= {name: chance.uniform(0.05, 0.3) for name in _some(chance, (*SUBMIT, "submit_refused"), 0.4)}
         rates |= {name: chance.uniform(0.1, 0.6) for name in _some(chance, LOOKUP, 0.4)}
+    if kind == "mixed" and rates.get("submit_refused", 0) > 0.2:
+        rates["submit_refused"] = 0.85  # so often that submissions run out of attempts
     return rates | {name: chance.uniform(0.2, 0.9) for name in _some(chance, OTHER, 0.6)}
 
 

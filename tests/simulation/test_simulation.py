@@ -60,7 +60,7 @@ def test_the_order_of_sets_decides_nothing(digests: list[str], hash_seed: str) -
     assert there.stdout.split() == digests
 
 
-ENOUGH = 120
+ENOUGH = 300
 """Seeds within which a planted defect must be seen."""
 
 
