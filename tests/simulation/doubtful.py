@@ -146,7 +146,10 @@ def later_proof_forgets_an_earlier_doubt(patch: pytest.MonkeyPatch) -> None:
     def unsent(scene: Any, observation: Any) -> Any:
         return right(replace(scene, operation=replace(scene.operation, doubt="")), observation)
 
+    planned = recover._plan_unsent
+    forgets = lambda table, operation, now: planned(table, replace(operation, doubt=""), now)  # noqa: E731
     patch.setattr(recover, "_unsent", unsent)
+    patch.setattr(recover, "_plan_unsent", forgets)
 
 
 def intent_not_written_before_sending(patch: pytest.MonkeyPatch) -> None:
