@@ -289,7 +289,11 @@ RUNS = "  - {to: status, http: 200, json: {status: running}}\n"
             [],
         ),
         (TAKEN, "do: [{at: 0s, cancel: true, expect: refused}]\nexpect: {cancel: none}", []),
-        (TAKEN + RUNS, "do: [{at: 1s, cancel: true, expect: refused}]", ["request 2: status / cancel", "do: cancel: refused / done"]),
+        (
+            TAKEN + RUNS,
+            "do: [{at: 1s, cancel: true, expect: refused}]",
+            ["request 2: status / cancel", "do: cancel: refused / done"],
+        ),
         (TAKEN, "do: [{at: 1s, submit: {payload: {rows: 8}}}]", ["do: submit: done / conflict"]),
         (TAKEN, "do: [{at: 1s, submit: {payload: {rows: 7}}}]\nexpect: {posts: 1}", []),
         (TAKEN, "do: [{at: 1s, decide: look_again, expect: refused}]", []),

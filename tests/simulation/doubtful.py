@@ -140,18 +140,6 @@ def dead_sender_taken_for_unsent(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reconcile, "lapsed", lambda *args, **named: replace(right(*args, **named), doubt=""))
 
 
-def later_proof_forgets_an_earlier_doubt(patch: pytest.MonkeyPatch) -> None:
-    right = recover._unsent
-
-    def unsent(scene: Any, observation: Any) -> Any:
-        return right(replace(scene, operation=replace(scene.operation, doubt="")), observation)
-
-    planned = recover._plan_unsent
-    forgets = lambda table, operation, now: planned(table, replace(operation, doubt=""), now)  # noqa: E731
-    patch.setattr(recover, "_unsent", unsent)
-    patch.setattr(recover, "_plan_unsent", forgets)
-
-
 def intent_not_written_before_sending(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(attempt, "_intend", lambda *args: True)
     patch.setattr(attempt, "_read_again", lambda runtime, intended: list(intended))
@@ -210,7 +198,6 @@ DOUBTFUL = {
     unreadable_look_up_taken_for_absence: ("INV-18",),
     first_item_taken_for_ours: ("INV-19",),
     dead_sender_taken_for_unsent: ("INV-18",),
-    later_proof_forgets_an_earlier_doubt: ("INV-18",),
     intent_not_written_before_sending: ("INV-17",),
     look_ups_cost_nothing: ("INV-01",),
     late_acceptance_dropped: ("INV-09", "INV-15"),

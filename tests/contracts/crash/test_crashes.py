@@ -22,7 +22,12 @@ from jobtrack_django.models import AuditEntry, Delivery, JobResult, Operation
 from tests.contracts.crash import scenes
 from tests.contracts.crash.processes import Scene
 
-pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True), pytest.mark.crash, pytest.mark.timeout(400)]
+pytestmark = [
+    pytest.mark.database,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.crash,
+    pytest.mark.timeout(400),
+]
 
 HANDLERS = "tests.contracts.crash.scenes"
 ONCE, ASK, STORE = f"{HANDLERS}.write_once", f"{HANDLERS}.ask_for_result", f"{HANDLERS}.store_result"
