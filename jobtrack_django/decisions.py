@@ -57,6 +57,8 @@ class Decisions(ChainedRows):
                 self._note(current, entry)  # acknowledged; the operation goes on, or has ended, as it is
             else:
                 _refuse_moved(current, wanted)
+                if meanwhile.overtaken(current, wanted, resolution.option):
+                    raise StaleEvidence("A late answer has just named the provider's job.", operation_id=wanted.id)
                 self._write(after_head(meanwhile.decided(current, wanted), current), entry, {current.state})
             if cancel_state is not None:
                 self._operations().filter(pk=wanted.id).update(cancel_state=cancel_state)

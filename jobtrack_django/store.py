@@ -159,6 +159,7 @@ class DjangoStore(Decisions, Outbox, Notices):
             beside = {
                 "evidence": storable(known.evidence),
                 "acceptance_seen": known.acceptance_seen,
+                "doubt": storable(known.doubt),
                 "wake_at": known.wake_at,
                 "wake_until": known.wake_until,
             }

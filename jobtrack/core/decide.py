@@ -189,9 +189,12 @@ def _another_job(stored: Operation, late: Operation) -> str:
         if not known and stored.terminal:
             return f"The operation has ended as {stored.state.value}; a late answer names its job {late.job_id}."
         return ""
-    urls = (stored.status_url, late.status_url)
+    urls = (stored.status_url or str(stored.evidence.get("status_url", "")), late.status_url)
     if not stored.job_id and all(urls) and urls[0] != urls[1]:
         return "The operation follows its job at one address; a late answer to its submission gives another one."
+    news = late.accepted_at is not None or (late.acceptance_seen and not stored.acceptance_seen)
+    if stored.terminal and stored.accepted_at is None and news:
+        return f"The operation has ended as {stored.state.value}; a late answer says that the provider has a job of it."
     return ""
 
 

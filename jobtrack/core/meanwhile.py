@@ -14,6 +14,9 @@ from jobtrack.core.escalation import Option, Question, Resolution
 from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import Operation, OperationState, may_move
 
+OVERTAKEN = frozenset({Option.ATTACH_JOB, Option.RESUBMIT, Option.CLOSE})
+"""Options that would overlook the job that a late answer has named."""
+
 MACHINE = "jobtrack"
 """Who answered a question that late evidence has settled."""
 
@@ -62,13 +65,28 @@ def merged(stored: Operation, wanted: Operation, now: datetime) -> Operation:
         row = replace(row, evidence=stored.evidence)
         if row.lease is None:
             row = replace(row, wake_at=now, wake_until=None)
+    if row.accepted_at is None and not row.terminal:
+        row = _still_seen(stored, row)
     return brought_forward(row, now) if row.hinted else row
+
+
+def _still_seen(stored: Operation, row: Operation) -> Operation:
+    """What the provider said itself outlives what anybody concluded without it (INV-18)."""
+    if not stored.acceptance_seen or row.acceptance_seen:
+        return row
+    return replace(row, acceptance_seen=True, doubt=row.doubt or stored.doubt)
+
+
+def overtaken(stored: Operation, wanted: Operation, option: Option) -> bool:
+    """Whether a decision would overlook the job that a late answer has named since the row was read (INV-15)."""
+    return bool(stored.evidence) and stored.audit_seq != wanted.audit_seq and option in OVERTAKEN
 
 
 def decided(stored: Operation, wanted: Operation) -> Operation:
     """What a person's decision on a stopped operation writes. A request under way for it can only be late now."""
+    row = wanted if wanted.accepted_at is not None else _still_seen(stored, wanted)
     return replace(
-        wanted,
+        row,
         lease=None,
         hinted=stored.hinted,
         noticed_at=stored.noticed_at,
@@ -82,7 +100,8 @@ def with_evidence(stored: Operation, evidence: Mapping[str, object], now: dateti
     if not evidence or stored.accepted_at is not None or stored.terminal:
         return stored
     if "seen" in evidence:
-        return replace(stored, acceptance_seen=True)
+        doubt = stored.doubt or "A late answer says that the provider has a job of it."
+        return replace(stored, acceptance_seen=True, doubt=doubt)
     if stored.evidence:
         return stored
     row = replace(stored, evidence=evidence)
@@ -93,13 +112,18 @@ def with_evidence(stored: Operation, evidence: Mapping[str, object], now: dateti
 
 def second_job(stored: Operation, wanted: Operation) -> Question | None:
     """What a person is told when a commit names a job although unread evidence names another (R-ESC-6)."""
-    return contradiction(wanted, of_evidence(stored)) if stored.evidence and wanted.accepted_at is not None else None
+    if not stored.evidence or (wanted.accepted_at is None and not wanted.terminal):
+        return None
+    return contradiction(wanted, of_evidence(stored))
 
 
 def of_evidence(stored: Operation) -> Operation:
     """The row as the evidence that it keeps would have it followed."""
     kept = stored.evidence
-    return replace(stored, job_id=str(kept.get("job_id", "")), status_url=str(kept.get("status_url", "")))
+    at = stored.accepted_at or stored.created_at  # any instant: it was accepted
+    return replace(
+        stored, job_id=str(kept.get("job_id", "")), status_url=str(kept.get("status_url", "")), accepted_at=at
+    )
 
 
 def settled_by_evidence(escalation_id: str, version: int, job_id: str) -> Resolution:

@@ -12,7 +12,6 @@ proven that none was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -21,10 +20,12 @@ from jobtrack.core.actions import SubmitMeaning, SubmitSpec
 from jobtrack.core.backoff import local_delay, spread
 from jobtrack.core.decide import Conclude, Stop, ended, spoken
 from jobtrack.core.escalation import Question, Reason
+from jobtrack.core.evidence import handover_of
 from jobtrack.core.observation import DelaySource, Guidance, Kind, Observation
 from jobtrack.core.operation import Operation, OperationState, may_move
 from jobtrack.core.submission import Handover, LookupKind, LookupSeen, SubmitSeen
 from jobtrack.core.table import Polling, ProviderTable
+from jobtrack.core.terms import granted, unknown_detail
 from jobtrack.core.text import clean
 
 MARGIN = timedelta(seconds=10)
@@ -131,29 +132,9 @@ def plan(table: ProviderTable, operation: Operation, *, now: datetime) -> Plan:
     return _plan_recovery(table, spec, operation, now)
 
 
-def permits(spec: SubmitSpec) -> str:
-    """What a table permits for a repeat of bytes that are written by it now, one term a line.
-
-    The bytes are fixed at the start: a key that a later table asks for is not in them, and a look-up that a later
-    table brings may not recognise them. So a repeat needs the term of its start as well (authority stays as granted).
-    """
-    terms = []
-    rule, lookup = spec.idempotency, spec.lookup
-    if rule is not None:
-        place = rule.header.lower() or rule.query or (rule.body.source if rule.body else "")
-        terms.append(f"key {place}")
-    if lookup is not None and lookup.absence_is_proof_after is not None:
-        terms.append("absence")
-    return "\n".join(terms)
-
-
-def _granted(spec: SubmitSpec, operation: Operation, kind: str) -> bool:
-    """Whether the newest table still has the very term of this kind that it had at the start."""
-    before = {term for term in operation.permits.split("\n") if term.startswith(kind)}
-    return bool(before & set(permits(spec).split("\n")))
-
-
 def _plan_unsent(table: ProviderTable, operation: Operation, now: datetime) -> Plan:
+    if operation.acceptance_seen:  # a late answer said so; a grant from before it is void
+        return _stop(Reason.SUBMISSION_UNKNOWN, unknown_detail(table, operation))
     if operation.last_look and now < operation.last_instant:
         return Send(because="person")
     if operation.doubt:  # a person's grant that nobody took up in time: an earlier attempt is in doubt as before
@@ -196,13 +177,13 @@ def permission(table: ProviderTable, operation: Operation, *, now: datetime) -> 
     if operation.recover_until is not None and now >= operation.recover_until:
         return ""
     if not operation.doubt:
-        return "absent" if _granted(spec, operation, "absence") else ""
+        return "absent" if granted(spec, operation, "absence") else ""
     return "idempotency" if _key_holds(table, spec, operation, now) else ""
 
 
 def _key_holds(table: ProviderTable, spec: SubmitSpec, operation: Operation, now: datetime) -> bool:
     rule = spec.idempotency
-    if rule is None or operation.first_sent_at is None or not _granted(spec, operation, "key "):
+    if rule is None or operation.first_sent_at is None or not granted(spec, operation, "key "):
         return False
     if rule.replays_errors and operation.doubt_http is not None:
         return False  # a repeat would get the very same error, and prove nothing
@@ -405,62 +386,10 @@ def _settled(scene: Scene) -> bool:
     operation, lookup = scene.operation, scene.spec.lookup
     if lookup is None or lookup.absence_is_proof_after is None or operation.acceptance_seen:
         return False
+    if not granted(scene.spec, operation, "absence"):
+        return False
     return operation.last_sent_at is not None and scene.now >= operation.last_sent_at + lookup.absence_is_proof_after
-
-
-# --- words for a person -----------------------------------------------------------------------------
-
-
-def unknown_detail(table: ProviderTable, operation: Operation, seen: LookupSeen | None = None) -> str:
-    """What is known, what would prove it, and what a resubmission may duplicate (R-SUB-5, R-ESC-2)."""
-    spec = table.submit
-    told = [f"Nobody knows whether the provider accepted it: {operation.doubt.rstrip('.')}."]
-    if operation.acceptance_seen:
-        told.append("The provider said that it has a job of this operation; submitting again would make a second one.")
-    if spec is not None and spec.lookup is not None:
-        looked = f"{operation.spent.lookups} look-ups did not settle it"
-        told.append(f"{looked}: {seen.observation.detail}." if seen and seen.observation.detail else f"{looked}.")
-        ids = ", ".join(found.job_id for found in seen.found if found.job_id) if seen else ""
-        if ids:
-            told.append(f"A page that could be read shows the job {clean(ids, 200)}.")
-        if spec.lookup.absence_is_proof_after is None:
-            told.append("That a look-up finds nothing is no proof at this provider.")
-    else:
-        told.append("The provider offers no look-up: nothing can prove it from here; its own console may show the job.")
-    if spec is not None and spec.idempotency is not None and operation.first_sent_at is not None:
-        ends = operation.first_sent_at + spec.idempotency.lifetime
-        told.append(f"Its idempotency key holds until {spoken(ends)}.")
-    else:
-        told.append("A second submission may make a second job and cost twice.")
-    return " ".join(told)
 
 
 def _stop(reason: Reason, detail: str) -> Stop:
     return Stop(question=Question(reason=reason, detail=clean(detail, 1000)))
-
-
-# --- evidence ----------------------------------------------------------------------------------------
-
-
-def evidence_of(operation: Operation) -> Mapping[str, object]:
-    """What an acceptance proves, in a form that may be stored: secrets only sealed (INV-15)."""
-    return {
-        "job_id": operation.job_id,
-        "status_url": operation.status_url,
-        "params": dict(operation.params),
-        "sealed": operation.sealed,
-    }
-
-
-SEEN: Mapping[str, object] = {"seen": True}
-"""Evidence that the provider has a job, without any way to follow it: nothing is submitted again on a guess."""
-
-
-def handover_of(evidence: Mapping[str, object]) -> Handover:
-    """The open part of stored evidence; its sealed part is used as it is."""
-    params = evidence.get("params")
-    return Handover(
-        job_id=str(evidence.get("job_id", "")),
-        status_url=str(evidence.get("status_url", "")),
-        params={str(name): str(value) for name, value in params.items()} if isinstance(params, Mapping) else {},
-    )

@@ -122,7 +122,11 @@ def _read_again(runtime: Runtime, intended: Sequence[Attempt]) -> list[Attempt]:
     """
     rows = runtime.store.get([each.turn.operation.id for each in intended])
     read = [(each, each.turn.again(rows)) for each in intended]
-    return [replace(each, turn=turn) for each, turn in read if turn is not None and not turn.operation.evidence]
+    return [replace(each, turn=turn) for each, turn in read if turn is not None and not _told(turn.operation)]
+
+
+def _told(operation: Operation) -> bool:
+    return bool(operation.evidence) or operation.acceptance_seen
 
 
 def _send(runtime: Runtime, intended: Sequence[Attempt]) -> list[Looked]:

@@ -11,9 +11,10 @@ from typing import Any, assert_never
 from jobtrack.core.backoff import first_delay
 from jobtrack.core.decide import Conclude, Stop, seen
 from jobtrack.core.escalation import Question
+from jobtrack.core.evidence import SEEN, evidence_of
 from jobtrack.core.observation import DelaySource, Observation
 from jobtrack.core.operation import Operation, OperationState
-from jobtrack.core.recover import SEEN, Doubt, Fate, Follow, Later, Rest, Scene, evidence_of
+from jobtrack.core.recover import Doubt, Fate, Follow, Later, Rest, Scene
 from jobtrack.core.request import status_url
 from jobtrack.core.sealed import Sealed
 from jobtrack.core.submission import Handover

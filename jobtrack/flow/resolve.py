@@ -9,6 +9,7 @@ from jobtrack.core import gate as gates
 from jobtrack.core.cancel import CancelState
 from jobtrack.core.escalation import Option, Reason, Resolution, options
 from jobtrack.core.grant import grant
+from jobtrack.core.meanwhile import OVERTAKEN
 from jobtrack.core.operation import Operation
 from jobtrack.core.request import check_job_id, status_request
 from jobtrack.core.submission import Handover
@@ -21,9 +22,6 @@ from jobtrack.records import CANCEL, RESULT, Escalation, Followup, JobResult, Re
 
 _ERRANDS = {Option.CANCEL: Followup(event=CANCEL), Option.FETCH_AGAIN: Followup(event=RESULT)}
 """Options that send somebody off."""
-
-_OVERTAKEN = frozenset({Option.ATTACH_JOB, Option.RESUBMIT, Option.CLOSE})
-"""Options that would overlook the job that a late answer has named."""
 
 _OPENS_GATE = frozenset({Option.ACCESS_REPAIRED, Option.CLOSE})
 """Closing the account's question also releases a probe: otherwise nobody would ever ask about it again."""
@@ -47,7 +45,7 @@ def resolve(runtime: Runtime, resolution: Resolution) -> Operation:
         raise StaleEvidence("The escalation changed since it was shown; read it again.", version=escalation.version)
     (operation,) = runtime.store.get([escalation.operation_id])
     table = runtime.tables.get(operation.provider)
-    if operation.evidence and resolution.option in _OVERTAKEN:
+    if operation.evidence and resolution.option in OVERTAKEN:
         raise StaleEvidence("A late answer has just named the provider's job; it will be followed.")
     if resolution.option not in options(escalation.reason, operation, table):
         raise OptionNotAllowed(f"{escalation.reason.value} does not allow {resolution.option.value} now.")

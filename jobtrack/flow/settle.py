@@ -97,7 +97,7 @@ def write(
     (committed,) = runtime.store.commit([commit])
     if committed is Committed.DONE:
         _tell(runtime, commit, now)
-    elif wanted.terminal or wanted.job_id:
+    else:
         _tell_contradiction(runtime, wanted)
     return committed
 

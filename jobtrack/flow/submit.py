@@ -14,9 +14,9 @@ from datetime import datetime, timedelta
 from jobtrack.core.compose import Prepared, prepare
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.operation import Operation, OperationState
-from jobtrack.core.recover import permits
 from jobtrack.core.sealed import Sealed
 from jobtrack.core.table import ProviderTable
+from jobtrack.core.terms import permits
 from jobtrack.errors import IdempotencyConflict, OperationNotFound, TableMissing, UsageError
 from jobtrack.flow import story
 from jobtrack.flow.settle import wake

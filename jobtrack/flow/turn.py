@@ -152,7 +152,8 @@ def _ask(
     """The gate with which the operation may send, or until when it must wait."""
     if now >= row.last_instant:
         return gates.Held(until=now)  # takes no probe: the claim would grant no request
-    gate = _questioned(runtime, row, gate, now)
+    if row.delay_source == DelaySource.GATE.value:  # it has waited here before: who closed it has asked by now
+        gate = _questioned(runtime, row, gate, now)
     answer = gates.ask(gate, row.id, now, table.gate)
     if isinstance(answer, gates.Held):
         return answer

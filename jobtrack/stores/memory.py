@@ -318,6 +318,8 @@ class MemoryStore(MemoryNotices):
             moves = escalation.blocking
             if escalation.version != resolution.version or (moves and (row.terminal or row.fence != wanted.fence)):
                 raise StaleEvidence("The escalation changed since it was shown.")
+            if moves and meanwhile.overtaken(row, wanted, resolution.option):
+                raise StaleEvidence("A late answer has just named the provider's job.")
             if moves:
                 _refuse(row, wanted)
             stored = replace(resolution, at=now)

@@ -11,6 +11,7 @@ import pytest
 from jobtrack.core.actions import Idempotency, LookupSpec, SubmitMeaning
 from jobtrack.core.decide import Conclude, Stop
 from jobtrack.core.escalation import Reason
+from jobtrack.core.evidence import evidence_of, handover_of
 from jobtrack.core.observation import DelaySource, Guidance, Kind, Observation
 from jobtrack.core.operation import Operation, OperationState, Spent
 from jobtrack.core.recover import (
@@ -24,16 +25,14 @@ from jobtrack.core.recover import (
     Send,
     after_lookup,
     after_submission,
-    evidence_of,
-    handover_of,
     lapsed,
     may_repeat,
     permission,
-    permits,
     plan,
 )
 from jobtrack.core.submission import Handover, LookupKind, LookupSeen, SubmitSeen
 from jobtrack.core.table import ProviderTable
+from jobtrack.core.terms import permits
 from tests.core.test_decide import BUDGET, NOW, OPERATION, TABLE
 from tests.flow.test_submit import KEY, PROVEN, SUBMIT, UNPROVEN
 
