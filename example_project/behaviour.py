@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
@@ -44,7 +44,7 @@ class Answer:
     http: int = 200
     body: bytes = b""
     content_type: str = "application/json"
-    headers: Mapping[str, str] = MappingProxyType({})
+    headers: Mapping[str, str] = field(default_factory=dict)
     wait_s: int = 0  # how long the caller was asked to wait, by header or by body
     trickle: bool = False  # one byte at a time, slower than any caller should wait
     hang_up: bool = False  # no answer at all: the connection ends

@@ -187,7 +187,7 @@ class _Connections:
         {"paylod": {}},
         {"preconditions": {"If-Match": "x"}},
     ],
-    ids=str,
+    ids=["not a number", "no JSON", "misspelled", "not listed"],
 )
 def test_what_cannot_be_sent_is_refused_at_once(bank, wrong):
     with pytest.raises(UsageError):
