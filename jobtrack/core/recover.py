@@ -213,6 +213,7 @@ class Scene:
     operation: Operation  # as the intent left it, the request counted
     now: datetime  # the store's clock when the answer was complete
     draw: float  # uniform in [0, 1), for jitter
+    asked: datetime | None = None  # when the look-up's first page was asked for: it shows the provider as it was then
 
     @property
     def spec(self) -> SubmitSpec:
@@ -382,13 +383,14 @@ def _several(scene: Scene, seen: LookupSeen) -> Doubt:
 
 
 def _settled(scene: Scene) -> bool:
-    """Absence is proof only after the settle time, and never against the provider's own word."""
+    """Absence is proof only if it was asked for after the settle time, and never against the provider's own word."""
     operation, lookup = scene.operation, scene.spec.lookup
     if lookup is None or lookup.absence_is_proof_after is None or operation.acceptance_seen:
         return False
     if not granted(scene.spec, operation, "absence"):
         return False
-    return operation.last_sent_at is not None and scene.now >= operation.last_sent_at + lookup.absence_is_proof_after
+    asked = scene.asked or scene.now
+    return operation.last_sent_at is not None and asked >= operation.last_sent_at + lookup.absence_is_proof_after
 
 
 def _stop(reason: Reason, detail: str) -> Stop:

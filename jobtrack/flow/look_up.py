@@ -6,6 +6,7 @@ Page by page; each page is a request, and its debit is committed before it is se
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime
 
 from jobtrack.core import gate as gates
 from jobtrack.core.compose import lookup_request
@@ -33,7 +34,7 @@ def look_up(runtime: Runtime, turn: Turn) -> Looked:
     except VaultError as error:
         return seal_broken(runtime, turn, error)
     known: tuple[Handover, ...] = ()
-    page, pages = "", 0
+    page, pages, began = "", 0, turn.claim.now
     while True:
         asked = _intend(runtime, turn)
         if asked is None:
@@ -44,7 +45,7 @@ def look_up(runtime: Runtime, turn: Turn) -> Looked:
         seen = read_lookup(turn.table, reply, operation=turn.operation, sent=sent, now=now, known=known, page=page)
         again = seen.kind is LookupKind.MORE and _may_turn(turn, pages)
         if not again:
-            return _conclude(runtime, turn, _unread(seen), reply)
+            return _conclude(runtime, turn, _unread(seen), reply, began=began)
         known, page = seen.found, seen.next
 
 
@@ -117,10 +118,12 @@ def _numbered(request: Request, number: int) -> Request:
     return replace(request, headers=headers)
 
 
-def _conclude(runtime: Runtime, turn: Turn, seen: LookupSeen, reply: Answered | NoAnswer) -> Looked:
+def _conclude(
+    runtime: Runtime, turn: Turn, seen: LookupSeen, reply: Answered | NoAnswer, *, began: datetime
+) -> Looked:
     now = reply_time(runtime, turn, reply)
     moved, asked = move_gate(runtime, turn, seen.observation, now)
-    scene = scene_of(runtime, turn, guided(turn.operation, seen.observation, now), now)
+    scene = replace(scene_of(runtime, turn, guided(turn.operation, seen.observation, now), now), asked=began)
     denied = seen.observation.kind is Kind.DENIED and not moved
     fate = _held(scene) if denied else after_lookup(scene, seen)
     details = {"kind": seen.kind.value, "items": seen.items, "found": [found.job_id for found in seen.found]}

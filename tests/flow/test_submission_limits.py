@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from jobtrack.core import gate as gates
+from jobtrack.core.actions import Recovery
 from jobtrack.core.escalation import Option, Reason, options
 from jobtrack.core.gate import GateState, HoldReason
 from jobtrack.core.operation import OperationState
@@ -347,3 +348,20 @@ def test_an_account_that_denies_three_doubtful_operations_asks_one_question(spec
     here.run(until=0.5 * H)
     asked = [reason for name in names for reason in here.store.reasons(name)]
     assert asked == [Reason.AUTHORIZATION_DENIED]
+
+
+def test_a_look_up_that_was_asked_before_the_settle_time_proves_nothing_however_late_its_answer_comes() -> None:
+    """INV-18 d: the answer shows the provider as it was when it was asked; so does the first page of several."""
+    recovery = Recovery(first=20 * S, base=20 * S, cap=20 * S)
+    here = world(table(lookup=PROVEN, recovery=recovery), makes("job-1", LOST), makes("job-2", ACCEPTED))
+    sent = here.clock()
+
+    def slow(request: Request) -> Any:
+        listed = FOUND if here.clock() >= sent + 25 * S else ABSENT
+        here.clock.advance(15 * S)
+        return listed
+
+    here.provider.on("GET", "/jobs", slow)
+    here.submit()
+    ended = here.run()
+    assert (ended.state, ended.job_id, here.provider.made_for("op-1")) == (OperationState.SUCCEEDED, "job-1", ["job-1"])
