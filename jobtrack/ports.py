@@ -162,6 +162,9 @@ class Store(Protocol):
     def escalation(self, escalation_id: str) -> Escalation:
         """Raises OperationNotFound."""
 
+    def following(self, provider: str, account: str, job_id: str) -> list[str]:
+        """Ids of the operations that follow this job, or have followed it."""
+
     def open_escalations(self, operation_id: str) -> list[Escalation]: ...
 
     def asks(self, provider: str, account: str, reason: Reason) -> bool:

@@ -33,6 +33,10 @@ class Decisions(ChainedRows):
         rows = self._rows(Escalation).filter(operation_id=operation_id, decided_at__isnull=True)
         return [row.to_core() for row in rows.order_by("pk")]
 
+    def following(self, provider: str, account: str, job_id: str) -> list[str]:
+        rows = self._operations().filter(provider=provider, account=account, job_id=job_id)
+        return list(rows.values_list("pk", flat=True))
+
     def asks(self, provider: str, account: str, reason: Reason) -> bool:
         about = {"operation__provider": provider, "operation__account": account}
         asked: bool = self._rows(Escalation).filter(reason=reason.value, decided_at__isnull=True, **about).exists()

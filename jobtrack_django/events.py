@@ -24,6 +24,7 @@ TITLES: Final[Mapping[str, Text]] = {
     "submit": lazy("Submission"),
     "attempt": lazy("Submitting begins"),
     "submission": lazy("Submission answered"),
+    "lapsed": lazy("Submission without an answer"),
     "look_up": lazy("Look-up begins"),
     "lookup": lazy("Look-up answered"),
     "evidence": lazy("Late acceptance"),
@@ -44,7 +45,7 @@ SUBMITS: Final = frozenset({"submit", "attempt", "submission"})
 LOOKS_UP: Final = frozenset({"look_up", "lookup"})
 """Events whose small print counts look-ups."""
 
-BEFORE_A_JOB: Final = SUBMITS | LOOKS_UP | {"evidence", "seal_broken"}
+BEFORE_A_JOB: Final = SUBMITS | LOOKS_UP | {"lapsed", "evidence", "seal_broken"}
 """Events that are no looks at a job: what stops with them is not polling."""
 
 _BECAUSE: Final[Mapping[str, Text]] = {
@@ -76,6 +77,7 @@ _FETCHED: Final[Mapping[str, Text]] = {
 }
 
 _ALWAYS: Final[Mapping[str, Text]] = {
+    "lapsed": lazy("The worker that was submitting it ran out of time, and no answer of the provider was written."),
     "evidence": lazy("An answer that came late proves that the provider has the job. Nothing was sent."),
     "seal_broken": lazy("What is kept encrypted could not be read with the keys of this site. Nothing was sent."),
     "conflict": lazy("The operation id was used again with other content; that submission was refused and not sent."),

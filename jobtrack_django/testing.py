@@ -21,7 +21,8 @@ from datetime import datetime, timedelta
 from django.core.files.storage import InMemoryStorage
 
 from jobtrack.core import operation as core
-from jobtrack.core.escalation import Option, Resolution
+from jobtrack.core.escalation import Option, Resolution, options
+from jobtrack.errors import OptionNotAllowed
 from jobtrack.flow.resolve import resolve
 from jobtrack.ports import Runtime
 from jobtrack.records import Delivery
@@ -65,19 +66,40 @@ class Rehearsal:
         return looks
 
     def decide(
-        self, operation: Operation, option: Option | str, *, actor: str = "tester", reason: str = "test"
+        self,
+        operation: Operation,
+        option: Option | str,
+        *,
+        actor: str = "tester",
+        reason: str = "test",
+        job_id: str = "",
     ) -> None:
         """Answer the operation's oldest open question as a person would.
 
+        Args:
+            option: such as ``"extend"``, ``"resubmit"`` or ``"close"``; a wrong one is told with those offered.
+            job_id: for ``"attach_job"``: the provider's id.
+
         Raises:
             LookupError: no question is open.
-            DecisionError: the option is not allowed.
+            DecisionError: the option is not offered, or cannot be taken.
         """
         asked = self.runtime.store.open_escalations(operation.pk)
         if not asked:
             raise LookupError(f"Operation {operation.pk} asks nothing.")
+        table = self.runtime.tables.get(operation.provider)
+        (row,) = self.runtime.store.get([operation.pk])
+        offered = options(asked[0].reason, row, table)
+        if option not in offered:
+            names = ", ".join(offered)
+            raise OptionNotAllowed(f"The question {asked[0].reason} offers no {str(option)!r}; it offers {names}.")
         resolution = Resolution(
-            escalation_id=asked[0].id, option=Option(option), actor=actor, reason=reason, version=asked[0].version
+            escalation_id=asked[0].id,
+            option=Option(option),
+            actor=actor,
+            reason=reason,
+            version=asked[0].version,
+            job_id=job_id,
         )
         resolve(self.runtime, resolution)
 

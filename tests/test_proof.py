@@ -47,7 +47,7 @@ PROOF = {
         "tests/flow/test_submit.py::test_late_evidence_overtakes_a_person_who_granted_one_more_submission",
     ),
     "a page is refreshed": (
-        "tests/acceptance/test_site.py::test_a_refresh_finds_the_same_operation_and_starts_nothing",
+        "tests/acceptance/test_site.py::test_a_refresh_finds_the_same_operation_and_sends_nothing",
     ),
     "a budget is exhausted while the job runs: pending": (
         "tests/flow/test_flows.py::test_a_limit_of_the_observer_leaves_the_job_pending_and_one_extension_can_finish_it",

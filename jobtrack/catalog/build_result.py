@@ -21,7 +21,7 @@ def build_result(node: Node | None, reader: Reader) -> FetchSpec | None:
             node,
             value=reader.body,
             url=partial(pieces.carriers, reader=reader),
-            each=reader.body,
+            each=partial(pieces.body_or_bodies, reader=reader),
             name=reader.place,
             next=partial(pieces.next_page, reader=reader),
             pages=whole,

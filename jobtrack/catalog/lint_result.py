@@ -8,7 +8,7 @@ from jobtrack.catalog.checks import Checks
 from jobtrack.catalog.findings import Path, Report
 from jobtrack.catalog.nodes import Node
 from jobtrack.core.actions import FetchSpec
-from jobtrack.core.place import HttpStatus
+from jobtrack.core.place import Body, HttpStatus
 from jobtrack.core.table import ProviderTable
 
 _RESULT: Path = ("result",)
@@ -46,11 +46,22 @@ def _each(checks: Checks, spec: FetchSpec) -> None:
         message = "Nothing says what to fetch for an item; write url: with its place, or item_request."
         checks.error((*_RESULT, "each"), "each", message)
     if spec.per_item is not None and spec.each is None:
-        checks.error((*_RESULT, "item_request"), "each", "item_request goes with each: with the place of the list.")
+        checks.error(
+            (*_RESULT, "item_request"), "each", "item_request goes with each: with the place of the list, or places."
+        )
+    if isinstance(spec.each, tuple):
+        _twice(checks, spec.each)
     if spec.per_item is not None and spec.url:
         checks.error((*_RESULT, "url"), "each", "Write only one of url and item_request.")
     if checks.written((*_RESULT, "pages")) and spec.next is None:
         checks.error((*_RESULT, "pages"), "next", "pages goes with next; write both or remove it.")
+
+
+def _twice(checks: Checks, places: tuple[Body, ...]) -> None:
+    for index, place in enumerate(places):
+        if place.tokens in [earlier.tokens for earlier in places[:index]]:
+            message = "This place is in the list already, and its file would be fetched twice; remove it."
+            checks.error((*_RESULT, "each", index), "each", message)
 
 
 def _values(checks: Checks, spec: FetchSpec) -> None:

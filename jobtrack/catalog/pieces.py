@@ -56,6 +56,11 @@ def bodies(node: Node, reader: Reader) -> tuple[Body, ...]:
     return tuple(reader.body(item) for item in node.items())
 
 
+def body_or_bodies(node: Node, reader: Reader) -> Body | tuple[Body, ...]:
+    """A place, or a list of places, which stays one if it has a single member."""
+    return bodies(node, reader) if isinstance(node.value, list) else reader.body(node)
+
+
 def carrier(node: Node, reader: Reader) -> Body | Header:
     """A place in the body, or a header."""
     return reader.body(node) if isinstance(node.value, str) else reader.body_or_header(node, "body")

@@ -188,14 +188,16 @@ class FetchSpec:
     """How the result of a successful job is fetched (R-END-4). One of `value`, `url`, or `hop` alone starts it.
 
     The status answer is read first, anew for every try. Then, in this order where given: `hop` asks for another
-    document (or for the content itself if `url` is not set), `each` takes every item of a list, `url` is downloaded.
+    document (or for the content itself if `url` is not set), `each` takes every item, `url` is downloaded.
     """
 
     value: Body | None = None  # the result is this very value of the status answer, stored as JSON
     hop: Hop | None = None
-    each: Body | None = None  # a list in the document read last: one file for each item
+    each: Body | tuple[Body, ...] | None = None  # one file for each item of this list, or for each place with a value
     url: tuple[Body | Header, ...] = ()  # in the item, or in the document read last
-    name: Locator | None = None  # what to call the file, in the item; cleaned; None: result, result-1, ...
+    name: Locator | None = (
+        None  # what to call the file, in the item; cleaned; None: the place's end, result, result-1, ...
+    )
     per_item: Hop | None = None  # request for each item of `each` instead of a URL; {item} is an item that is text
     next: NextPage | None = None  # pages of one result, joined in order as files of their own
     pages: int = 100

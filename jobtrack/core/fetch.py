@@ -114,12 +114,41 @@ def link_in(places: tuple[Body | Header, ...], answer: Answer, base: str) -> str
     return ""
 
 
-def items_of(place: Body, answer: Answer) -> tuple[object, ...] | Fault:
-    """The items of a list that a document holds."""
-    seen = read(place, answer)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """What one file of a result is made from."""
+
+    value: object
+    name: str = ""  # last part of the place it came from, where only this place ends so; "": of a list, or not told
+
+
+def items_of(each: Body | tuple[Body, ...], answer: Answer) -> tuple[Item, ...] | Fault:
+    """The items of a list that a document holds, or those of several places that are there and not null."""
+    if isinstance(each, tuple):
+        return _items_at(each, answer)
+    seen = read(each, answer)
     if isinstance(seen, Found) and isinstance(seen.value, list):
-        return tuple(seen.value)
-    return Fault(said=f"The answer has no list at {place.source or 'its root'}.", stale=True)
+        return tuple(Item(value=value) for value in seen.value)
+    return Fault(said=f"The answer has no list at {each.source or 'its root'}.", stale=True)
+
+
+def _items_at(places: tuple[Body, ...], answer: Answer) -> tuple[Item, ...] | Fault:
+    items: list[Item] = []
+    # With one of two equal names null in one try and not in the next, a file would stand for the other.
+    ends = [_end(place).casefold() for place in places]
+    for place, end in zip(places, ends, strict=True):
+        seen = read(place, answer)
+        if isinstance(seen, Unreadable):
+            return Fault(said=f"The place {place.source} of the answer cannot be read.", stale=True)
+        if isinstance(seen, Found):
+            items.append(Item(value=seen.value, name=_end(place) if ends.count(end) == 1 else ""))
+    return tuple(items)
+
+
+def _end(place: Body) -> str:
+    """The last part of a place, as a file may be called; "" if it cannot be called so."""
+    name, usable = file_name(place.tokens[-1] if place.tokens else None, 0, ())
+    return name if usable else ""
 
 
 def hop_values(places: tuple[tuple[str, Locator], ...], answer: Answer) -> dict[str, str] | Fault:

@@ -202,6 +202,17 @@ def _because(operation: Operation) -> str | None:
     return UNDER_WAY if operation.lease is not None else operation.delay_source or None
 
 
+UNDER_WAY_S = 2
+"""When to ask us again while a request is under way: its answer comes at any moment, its lease ends much later."""
+
+
+def _again_in(operation: Operation, now: datetime) -> int | None:
+    if operation.wake_at is None:
+        return None
+    seconds = max(1, int((operation.wake_at - now).total_seconds()) + 1)
+    return min(seconds, UNDER_WAY_S) if operation.lease is not None else seconds
+
+
 def outcome(
     operation: Operation,
     reasons: Sequence[Reason],
@@ -247,7 +258,7 @@ def outcome(
         "needs_decision": [reason.value for reason in reasons],
         "next_look_at": _instant(wake),
         "next_look_because": _because(operation),
-        "retry_after_s": None if wake is None else max(1, int((wake - now).total_seconds()) + 1),
+        "retry_after_s": _again_in(operation, now),
         "retry_allowed": retry_allowed(operation, table, now=now),
         "reconcile": _reconcile(operation, table, doubt=in_doubt(operation, reasons, now=now)),
         "submission": _submission(operation),

@@ -21,7 +21,10 @@ from jobtrack.core.target import origin_of
 from jobtrack.ports import FileWriter, Refused, Runtime
 from jobtrack.records import ResultFile
 
-_EXCHANGES = 4
+_REDIRECTS = 2
+"""Most redirects that one try for a file follows."""
+
+_EXCHANGES = 2 + _REDIRECTS
 """Most requests for one file in one try: the first, two redirects, and one from the start after a refused range."""
 
 
@@ -119,6 +122,7 @@ class _Work:
     started_s: float = 0.0
     etag: str = ""  # of the bytes that are there
     heard: tuple[str, ...] = ()
+    redirected: int = 0
 
     def run(self) -> Got:
         self.started_s = self.runtime.elapsed()
@@ -192,6 +196,9 @@ class _Work:
         method = rules.after_redirect(request.method, reply.status)
         if not method or not rules.may_follow(url, self.table, self.spec, self.operation.params):
             return self._fault(reply)
+        self.redirected += 1
+        if self.redirected > _REDIRECTS:
+            return Fault(said="The file was redirected too often.", final=True)
         # An origin that only `redirects` names is no origin of the table, so the request says that it is meant.
         onward = file_request(self.table, self.operation, self.spec, url)
         return replace(onward, credentials=False, origins=(origin_of(url, loopback=self.table.allow_loopback),))

@@ -118,9 +118,7 @@ def _numbered(request: Request, number: int) -> Request:
     return replace(request, headers=headers)
 
 
-def _conclude(
-    runtime: Runtime, turn: Turn, seen: LookupSeen, reply: Answered | NoAnswer, *, began: datetime
-) -> Looked:
+def _conclude(runtime: Runtime, turn: Turn, seen: LookupSeen, reply: Answered | NoAnswer, *, began: datetime) -> Looked:
     now = reply_time(runtime, turn, reply)
     moved, asked = move_gate(runtime, turn, seen.observation, now)
     scene = replace(scene_of(runtime, turn, guided(turn.operation, seen.observation, now), now), asked=began)

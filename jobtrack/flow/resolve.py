@@ -99,12 +99,21 @@ def _attached(
         return operation
     try:
         check_job_id(resolution.job_id)
+        _refuse_followed(runtime, operation, resolution.job_id)
         named = Handover(job_id=resolution.job_id)
         attached = accept(runtime, table, operation, named, now=operation.first_sent_at or now)
         status_request(table, attached)
     except UsageError as error:
         raise OptionNotAllowed(f"This job cannot be followed: {error.message}.", job_id=resolution.job_id) from None
     return attached
+
+
+def _refuse_followed(runtime: Runtime, operation: Operation, job_id: str) -> None:
+    """One job is one piece of business: its result must not be handed to two operations (R-ID-1)."""
+    others = runtime.store.following(operation.provider, operation.account, job_id)
+    for other in runtime.store.get([each for each in others if each != operation.id]):
+        if other.params == operation.params:  # the same id under other parameters is another job
+            raise UsageError(f"the operation {other.id!r} has this job already")
 
 
 def _grant_reads(runtime: Runtime, operation: Operation) -> None:

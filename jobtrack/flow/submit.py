@@ -61,7 +61,7 @@ def submit(runtime: Runtime, submissions: Sequence[Submission], *, announce: boo
             wanted,
             at=now,
             fingerprint=wanted.fingerprint,
-            idempotency_key=wanted.idempotency_key or None,
+            idempotency_key=wanted.idempotency_key if "key " in wanted.permits else None,  # else it is not sent
             predecessor=wanted.predecessor or None,
             table=story.table_mark(table),
         )

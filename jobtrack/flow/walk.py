@@ -191,21 +191,25 @@ class Walk:
         if isinstance(items, Fault):
             return items
         for item in items:
-            fault = self._item(page, replace(page.answer, document=item), len(self.done) + 1)
+            answer = replace(page.answer, document=item.value)
+            fault = self._item(page, answer, len(self.done) + 1, place=item.name)
             if fault is not None:
                 return fault
         return None
 
-    def _item(self, page: Page, item: Answer, number: int) -> Fault | None:
+    def _item(self, page: Page, item: Answer, number: int, *, place: str = "") -> Fault | None:
         request = self._item_request(page, item)
         if isinstance(request, Fault):
             return request
-        name, own = self._name(item, number)
+        name, own = self._name(item, number, place)
         return self._file(_Target(name=name, request=request, own_name=own))
 
-    def _name(self, item: Answer, number: int) -> tuple[str, bool]:
+    def _name(self, item: Answer, number: int, place: str = "") -> tuple[str, bool]:
         seen = None if self.spec.name is None else read(self.spec.name, item)
-        return rules.file_name(seen.value if isinstance(seen, Found) else None, number, self._taken())
+        if isinstance(seen, Found):
+            return rules.file_name(seen.value, number, self._taken())
+        name, own = rules.file_name(place, number, self._taken())
+        return name, own and self.spec.next is None  # a place is the same in every page, its file is not
 
     def _item_request(self, page: Page, item: Answer) -> Request | Fault:
         if self.spec.per_item is not None:

@@ -288,6 +288,11 @@ class MemoryStore(MemoryNotices):
                 if item.operation_id == operation_id and item.closed_at is None
             ]
 
+    def following(self, provider: str, account: str, job_id: str) -> list[str]:
+        with self._lock:
+            wanted = (provider, account, job_id)
+            return [row.id for row in self.rows.values() if (row.provider, row.account, row.job_id) == wanted]
+
     def asks(self, provider: str, account: str, reason: Reason) -> bool:
         with self._lock:
             rows = (

@@ -24,7 +24,7 @@ from jobtrack.worker.publisher import Message, Publisher
 log = logging.getLogger("jobtrack.worker")
 
 WAKE = "jobtrack.wake"
-POLL = "jobtrack.poll"  # what release 0.1 called it; workers still know it
+POLL = "jobtrack.poll"  # what an earlier version called it; workers still know it
 DELIVER = "jobtrack.deliver"
 REPORT_CONFLICT = "jobtrack.report_conflict"
 

@@ -90,7 +90,7 @@ def wake(*args: object, **hints: object) -> None:
 
 @shared_task(name=POLL, ignore_result=True, acks_late=True, max_retries=0, send_events=False, serializer="json")
 def poll(*args: object, **hints: object) -> None:
-    """As ``wake``, for messages of release 0.1: they may be in the queue or come from a web process not yet renewed."""
+    """As ``wake``, for messages of an earlier version: in the queue, or from a web process not yet renewed."""
     wake(*args, **hints)
 
 

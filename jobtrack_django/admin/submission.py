@@ -37,7 +37,7 @@ def submission(operation: Operation, now: datetime) -> dict[str, Any] | None:
     if not operation.fingerprint:
         return None
     return {
-        "key": operation.idempotency_key,
+        "key": operation.idempotency_key if "key " in operation.permits else "",  # else it was not sent
         "fingerprint": operation.fingerprint[:_DIGEST],
         "predecessor": operation.predecessor,
         "by": None if operation.first_sent_at else Moment.of(operation.submit_by, now),

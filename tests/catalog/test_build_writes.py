@@ -281,6 +281,9 @@ def test_every_key_of_result_is_built():
     )
     value = table(top="result: {value: /rows}").result
     assert value == FetchSpec(value=at("/rows"))
+    for written, each in (("/a", at("/a")), ("[/a]", (at("/a"),)), ("[/a, /b/c]", (at("/a"), at("/b/c")))):
+        places = table(top=f"result: {{each: {written}, url: /u}}").result
+        assert places == FetchSpec(each=each, url=(at("/u"),))
     links = table(top="result: {url: [/u, {body: /w}, {header: Location}]}").result
     assert links == FetchSpec(url=(at("/u"), at("/w"), Header("Location")))
 

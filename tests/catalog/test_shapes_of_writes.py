@@ -19,6 +19,7 @@ from jobtrack.core.accept import observe_submission
 from jobtrack.core.cancel import read_cancel
 from jobtrack.core.compose import prepare
 from jobtrack.core.fetch import (
+    Fault,
     after_redirect,
     answer_of,
     hop_values,
@@ -446,6 +447,29 @@ def test_cancellations_of_the_shape(name: str, cancel: str, sent: dict[str, Any]
     assert {code: str(read_cancel(read_with, answer({}, http=code))[0]) for code in answers} == answers
 
 
+def test_three_urls_of_one_submission():
+    """``three_urls_in_submit``: the answer's URLs for status, cancelling and result all follow from the id."""
+    read_with = table(
+        "state: /status\nstates: {pending: [IN_QUEUE, IN_PROGRESS], success: [COMPLETED]}",
+        request='request: {path: "/{owner}/{alias}/requests/{job_id}/status"}',
+        top="""
+        params: {owner: {from: caller, pattern: segment}, alias: {from: caller, pattern: segment}}
+        submit: {request: {path: "/{owner}/{alias}"}, accepted: {http: [200], job_id: /request_id}}
+        cancel: {request: {method: PUT, path: "/{owner}/{alias}/requests/{job_id}/cancel"}, effect: Stops it.}
+        result: {request: {path: "/{owner}/{alias}/requests/{job_id}"}}
+        """,
+    )
+    spec = read_with.result
+    assert spec is not None
+    assert spec.hop is not None
+    operation = replace(sample_operation(read_with, job_id="r1"), params={"owner": "fal-ai", "alias": "flux"})
+    looked, cancelled = status_request(read_with, operation), cancel_request(read_with, operation)
+    fetched = hop_request(read_with, operation, spec.hop.request, {}, before=looked)
+    asked_for = [(request.method, request.url) for request in (looked, cancelled, fetched)]
+    job = "https://api.example/fal-ai/flux/requests/r1"
+    assert asked_for == [("GET", f"{job}/status"), ("PUT", f"{job}/cancel"), ("GET", job)]
+
+
 # --- results -----------------------------------------------------------------------------------------
 
 STATUS_URL = "https://api.example/jobs/j1"
@@ -506,18 +530,44 @@ def test_a_result_for_each_item():
     assert spec.each is not None
     assert spec.per_item is not None
     items = items_of(spec.each, answer_of(answer({"target_languages": ["de", "fr"]})))
-    urls = [asked(read_with, spec.per_item.request, {"item": item}) for item in items]
+    assert not isinstance(items, Fault)
+    urls = [asked(read_with, spec.per_item.request, {"item": str(item.value)}) for item in items]
     assert urls == ["https://api.example/dubbing/j1/audio/de", "https://api.example/dubbing/j1/audio/fr"]
 
 
-def test_two_files_of_one_result():
+@pytest.mark.parametrize(
+    ("document", "files"),
+    [
+        ({"output_file_id": "f1", "error_file_id": "f2"}, {"output_file_id": "f1", "error_file_id": "f2"}),
+        ({"output_file_id": "f1", "error_file_id": None}, {"output_file_id": "f1"}),
+        ({"output_file_id": None, "error_file_id": "f2"}, {"error_file_id": "f2"}),
+        ({"error_file_id": "f2"}, {"error_file_id": "f2"}),
+        ({"output_file_id": None, "error_file_id": None}, {}),  # no result, unless the table has `empty_ok`
+    ],
+)
+def test_two_files_of_one_result(document: dict[str, Any], files: dict[str, str]):
+    """``two_result_files``: each of two places may be null, and the file is called after its place."""
+    read_with = fetching('{each: [/output_file_id, /error_file_id], item_request: {path: "/files/{item}/content"}}')
+    spec = read_with.result
+    assert spec is not None
+    assert spec.each is not None
+    assert spec.per_item is not None
+    items = items_of(spec.each, answer_of(answer(document)))
+    assert not isinstance(items, Fault)
+    urls = {item.name: asked(read_with, spec.per_item.request, {"item": str(item.value)}) for item in items}
+    assert urls == {name: f"https://api.example/files/{file}/content" for name, file in files.items()}
+    assert spec.empty_ok is False
+
+
+def test_files_of_a_list():
     """``two_result_files`` of a list: each item has its URL and its name."""
     read_with = fetching("{each: /files, url: /url, name: /name}")
     spec = read_with.result
     assert spec is not None
     assert spec.each is not None
     items = items_of(spec.each, answer_of(answer({"files": [{"url": "/a", "name": "a.csv"}, {"url": "/b"}]})))
-    links = [link_in(spec.url, answer_of(answer(item)), STATUS_URL) for item in items]
+    assert not isinstance(items, Fault)
+    links = [link_in(spec.url, answer_of(answer(item.value)), STATUS_URL) for item in items]
     assert links == ["https://api.example/a", "https://api.example/b"]
 
 

@@ -237,18 +237,30 @@ class TestLateAcceptance:
         bench.store.commit([first, replace(first, evidence={"job_id": "exp_10"})])
         assert bench.row().evidence == LATE
 
-    @pytest.mark.parametrize("state", [S.RUNNING, S.FAILED])
-    def test_of_a_row_with_a_job_or_an_end_it_is_an_audit_entry_only(self, bench: Bench, state):
+    @pytest.mark.parametrize("state", [S.RUNNING, S.SUCCEEDED, S.FAILED])
+    def test_of_a_row_that_has_this_job_it_is_an_audit_entry_only(self, bench: Bench, state):
         slow, quick = in_doubt(bench)
         now = bench.store.now()
-        settled = replace(accepted(quick, "exp_9", now), wake_at=now + HOUR)
-        if state is S.FAILED:
-            settled = replace(quick, state=S.FAILED, lease=None, wake_at=None, wake_until=None)
+        wake_at = now + HOUR if state is S.RUNNING else None
+        settled = replace(accepted(quick, "exp_9", now), state=state, wake_at=wake_at)
         bench.store.commit([Commit(operation=settled, entry={"event": "submission"})])
         before = bench.row()
         assert bench.store.commit([proof(accepted(slow, "exp_9", now))]) == [Committed.STALE]
         assert bench.row() == replace(before, audit_seq=4, audit_head=bench.row().audit_head)
         assert bench.store.open_escalations("op-1") == []
+
+    @pytest.mark.parametrize("state", [S.FAILED, S.ABANDONED])
+    def test_of_a_row_that_ended_without_a_job_it_is_told_to_a_person(self, bench: Bench, state):
+        """R-ESC-6, INV-08: the end stays, and nobody is left believing that there is no job."""
+        slow, quick = in_doubt(bench)
+        ended = replace(quick, state=state, lease=None, wake_at=None, wake_until=None)
+        bench.store.commit([Commit(operation=ended, entry={"event": "submission"})])
+        before = bench.row()
+        assert bench.store.commit([proof(accepted(slow, "exp_9", bench.store.now()))]) == [Committed.STALE]
+        assert bench.row() == replace(before, audit_seq=4, audit_head=bench.row().audit_head)
+        (question,) = bench.store.open_escalations("op-1")
+        assert (question.reason, question.blocking) == (Reason.STATE_CONTRADICTION, False)
+        assert "exp_9" in question.detail
 
     def test_a_second_job_is_told_to_a_person(self, bench: Bench):
         """R-ESC-6: it may cost money twice."""

@@ -109,6 +109,34 @@ def test_only_texts_and_integers_fill_a_request(value: object, text: str) -> Non
     assert rules.scalar(value) == text
 
 
+@pytest.mark.parametrize(
+    ("places", "document", "items"),
+    [
+        (("/out", "/err"), {"out": "f1", "err": "f2"}, [("f1", "out"), ("f2", "err")]),
+        (("/out", "/err"), {"out": None, "err": "f2"}, [("f2", "err")]),
+        (("/out", "/err"), {"out": 7}, [(7, "out")]),
+        (("/out", "/err"), {}, []),
+        (("/out",), {"out": ["a"]}, [(["a"], "out")]),  # a list of places is never a place of a list
+        (("/f/0", "/f/1"), {"f": ["a", "b"]}, [("a", "0"), ("b", "1")]),
+        (("/a/id", "/b/ID"), {"b": members(ID="f2")}, [("f2", "")]),
+        (("", "/.."), {"..": "x"}, [({"..": "x"}, ""), ("x", "")]),
+    ],
+)
+def test_each_place_with_a_value_is_an_item(
+    places: tuple[str, ...], document: dict[str, object], items: list[tuple[object, str]]
+) -> None:
+    seen = rules.items_of(tuple(map(body, places)), answer(members(**document)))
+    assert not isinstance(seen, Fault)
+    assert [(item.value, item.name) for item in seen] == items
+
+
+def test_a_place_that_cannot_be_read_is_no_missing_place() -> None:
+    twice = JsonObject({"out": "f2"}, frozenset({"out"}))
+    seen = rules.items_of((body("/out"), body("/err")), answer(twice))
+    assert isinstance(seen, Fault)
+    assert (seen.said, seen.stale) == ("The place /out of the answer cannot be read.", True)
+
+
 def test_values_of_the_next_request_must_all_be_there() -> None:
     seen = answer(members(a="1", b=2, c=None))
     assert rules.hop_values((("x", body("/a")), ("y", body("/b"))), seen) == {"x": "1", "y": "2"}

@@ -136,6 +136,12 @@ def test_a_submission_is_unknown_exactly_while_it_may_have_been_heard_without_pr
     assert told(operation, *reasons, table=table(submit=SUBMIT))["outcome"] == word
 
 
+def test_while_a_request_is_under_way_asking_again_soon_makes_sense() -> None:
+    """R-CALL-2: its lease ends long after its answer."""
+    leased = replace(UNDER_WAY, wake_at=T0 + 30 * S, lease=Lease(owner="w", until=T0 + 30 * S))
+    assert told(leased)["retry_after_s"] == 2
+
+
 RETRY = [
     ("not sent yet", READY, KEYED, S, True),
     ("not sent yet, and no key is needed for a first time", READY, SUBMIT, S, True),

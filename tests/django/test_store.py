@@ -16,14 +16,17 @@ from django.test.utils import CaptureQueriesContext
 import jobtrack_django
 from jobtrack.core.escalation import Option, Question, Reason, Resolution
 from jobtrack.core.operation import OperationState
-from jobtrack.errors import AlreadyDecided, OperationNotFound
+from jobtrack.errors import AlreadyDecided, IdempotencyConflict, OperationNotFound
 from jobtrack.flow.poll import poll
 from jobtrack.records import Commit, Committed, JobResult, Receipt, ResultState
 from jobtrack.testing.provider import answer
 from jobtrack_django.models import Escalation, Operation, WebhookReceipt
 from jobtrack_django.statements import lost_race
 from jobtrack_django.store import DjangoStore
+from jobtrack_django.testing import rehearsal
 from tests.contracts.conftest import FLOOR, HOUR, LEASE, TABLE, django_bench
+from tests.django.admin_tills import DONE, LOST
+from tests.django.admin_tills import TABLE as TILL
 
 pytestmark = pytest.mark.database
 
@@ -119,6 +122,25 @@ def test_fifty_adders_of_one_id_make_one_row_whatever_content_they_bring():
         (row.audit_head, row.fingerprint)
     }
     assert len(bench.entries("op-1")) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_adders_one_makes_the_row_every_time():
+    """INV-20: one race shows little; the two start each of fifty together, with other content."""
+    bench, rounds, together = django_bench(), 50, threading.Barrier(2)
+    wanted = [[bench.operation(f"op-{n}", fingerprint=letter * 64) for n in range(rounds)] for letter in "ab"]
+
+    def add(number):
+        found = []
+        for operation in wanted[number]:
+            together.wait(timeout=60)
+            found += DjangoStore().add([operation], {"event": "submit"}, TABLE)
+        return [(operation.id, operation.fingerprint, operation.audit_head) for operation in found]
+
+    first, second = in_threads(2, add)
+    rows = bench.store.get([f"op-{n}" for n in range(rounds)])
+    assert first == second == [(row.id, row.fingerprint, row.audit_head) for row in rows]
+    assert [len(bench.entries(row.id)) for row in rows] == [1] * rounds
 
 
 WAITING = {
@@ -317,6 +339,27 @@ def test_every_read_goes_to_the_database_that_takes_the_writes(settings, site):
     assert looked.committed is Committed.DONE
     row = get_operation(operation.pk)
     assert (row.state, row.outcome()["needs_decision"]) == ("failed", ["provider_failure"])
+
+
+@pytest.mark.django_db
+def test_a_submission_reads_from_the_database_that_takes_the_writes(settings, tmp_path):
+    """Report B061, R-SUB-1: what a replica does not know yet is neither submitted again nor asked about."""
+    (tmp_path / "till.yaml").write_text(TILL)
+    settings.JOBTRACK = {"TABLES": [str(tmp_path)]}
+    settings.DATABASE_ROUTERS = [f"{__name__}.Elsewhere"]
+    from jobtrack_django import get_operation, submit
+
+    with rehearsal() as here:
+        here.provider.on("POST", "/v1/payments", LOST)
+        here.provider.on("GET", "/v1/payments", answer(json={"items": [{"reference": "order-7", "id": "pay-1"}]}))
+        here.provider.on("GET", "/v1/payments/pay-1", DONE)
+        stored = [submit("till", operation_id="order-7", payload={"iban": "a"}).pk for _ in range(2)]
+        with pytest.raises(IdempotencyConflict):
+            submit("till", operation_id="order-7", payload={"iban": "b"})
+        here.run_due()
+        assert (stored, len(here.provider.sent("POST"))) == (["order-7"] * 2, 1)
+    row = get_operation("order-7")
+    assert (row.state, row.job_id, row.outcome()["needs_decision"]) == ("succeeded", "pay-1", [])
 
 
 @pytest.mark.django_db(transaction=True)

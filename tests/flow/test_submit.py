@@ -303,7 +303,9 @@ def test_the_same_client_error_before_acceptance_is_proven_absent_and_sent_again
     here.submit()
     ended = here.run()
     assert (ended.state, here.provider.made_for("op-1")) == (OperationState.SUCCEEDED, ["job-1"])
-    assert len({(request.body, request.headers[:-1]) for request in here.posts}) >= 1
+    sent = [dict(request.headers) for request in here.posts]
+    assert len({headers.pop("X-Request-Id") for headers in sent}) == len(here.posts) == 2
+    assert sent[0] == sent[1]
     assert len({request.body for request in here.posts}) == 1
 
 
@@ -547,6 +549,14 @@ def test_a_person_names_the_job_and_it_is_followed() -> None:
     assert here.decide(Option.ATTACH_JOB, job_id="job-1").state is OperationState.RUNNING
     ended = here.run()
     assert (ended.state, ended.job_id, len(here.posts), ended.sealed) == (OperationState.SUCCEEDED, "job-1", 1, "")
+
+
+def test_a_job_that_another_operation_follows_is_refused() -> None:
+    """R-ID-1: its result would be handed out twice."""
+    here = unknown(table())
+    track(here.runtime, [Tracking(operation_id="op-2", provider="acme", job_id="job-1")])
+    with pytest.raises(OptionNotAllowed, match="op-2"):
+        here.decide(Option.ATTACH_JOB, job_id="job-1")
 
 
 @pytest.mark.parametrize("named", ["", "..", "a\nb"])
