@@ -71,6 +71,10 @@ def submit(table_id: str, **task: Unpack[Task]) -> Operation:
     after the commit a worker sends the request that was fixed here, byte for byte. Calling again with the same
     operation id and the same content gives the same operation, also from many processes at once.
 
+    The caller's transaction is the one on ``JOBTRACK["DATABASE"]``. If another database has one open too, the order of
+    the two commits is the caller's business: an inner one on ours commits on its own, and no rollback around it takes
+    the submission back.
+
     Args:
         table_id: id of the provider table; it must say how jobs are submitted.
         **task: what is to be done.
@@ -86,10 +90,11 @@ def submit(table_id: str, **task: Unpack[Task]) -> Operation:
 
     Raises:
         TableMissing: no table with that id; TableError: it has mistakes.
-        UsageError: an argument that cannot be accepted, or an open transaction on another database than the one the
-            operation is stored in: its rollback could not take the submission back.
-        IdempotencyConflict: the operation id is known with other content. Nothing is sent; a person is told, also if
-            this exception rolls your transaction back (R-ID-4).
+        UsageError: an argument that cannot be accepted, or a transaction is open on another database and none on the
+            one the operation is stored in: its rollback could not take the submission back.
+        IdempotencyConflict: the operation id is known with other content. Nothing is sent; the log and the signal tell
+            of it in any case. The question to a person outlives a rollback of yours if the broker takes one message
+            (R-ID-4).
     """
     (operation,) = submit_many(table_id, [task])
     return operation

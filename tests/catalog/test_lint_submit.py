@@ -307,7 +307,7 @@ SILENT: list[tuple[str, str]] = [
     ('result: {request: {path: "/files/{file}"}, values: {file: /file}, url: [/url, {header: Location}]}', ""),
     ('result: {each: /files, item_request: {path: "/f/{+item}/{kind}"}, item_values: {kind: /kind}, name: /name}', ""),
     ('result: {each: [/a_id, /b_id], item_request: {path: "/f/{item}"}}', ""),
-    ("result: {each: [/a_url, "$.b[0]"], url: $, name: /name}", ""),
+    ('result: {each: [/a_url, "$.b[0]"], url: $, name: /name}', ""),
     ("webhook: {scheme: token, operation_id: /ref}", ""),
     ("webhook: {scheme: standard-webhooks, job_id: /data/id, tolerance: 1m}", ""),
     ('webhook: {scheme: hmac, header: X, pairs: v1, timestamp: t, signed: [timestamp, ".", body], job_id: /id}', ""),

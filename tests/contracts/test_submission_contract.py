@@ -249,15 +249,20 @@ class TestLateAcceptance:
         assert bench.row() == replace(before, audit_seq=4, audit_head=bench.row().audit_head)
         assert bench.store.open_escalations("op-1") == []
 
-    @pytest.mark.parametrize("state", [S.FAILED, S.ABANDONED])
-    def test_of_a_row_that_ended_without_a_job_it_is_told_to_a_person(self, bench: Bench, state):
+    @pytest.mark.parametrize("closed", [False, True], ids=["failed", "abandoned"])
+    def test_of_a_row_that_ended_without_a_job_it_is_told_to_a_person(self, bench: Bench, closed):
         """R-ESC-6, INV-08: the end stays, and nobody is left believing that there is no job."""
         slow, quick = in_doubt(bench)
-        ended = replace(quick, state=state, lease=None, wake_at=None, wake_until=None)
-        bench.store.commit([Commit(operation=ended, entry={"event": "submission"})])
+        if closed:
+            wanted = decision(asked(bench, quick), Option.CLOSE)
+            bench.store.resolve(wanted, replace(bench.row(), state=S.ABANDONED), {"event": "decision"})
+        else:
+            ended = replace(quick, state=S.FAILED, lease=None, wake_at=None, wake_until=None)
+            bench.store.commit([Commit(operation=ended, entry={"event": "submission"})])
         before = bench.row()
         assert bench.store.commit([proof(accepted(slow, "exp_9", bench.store.now()))]) == [Committed.STALE]
-        assert bench.row() == replace(before, audit_seq=4, audit_head=bench.row().audit_head)
+        row = bench.row()
+        assert row == replace(before, audit_seq=before.audit_seq + 1, audit_head=row.audit_head)
         (question,) = bench.store.open_escalations("op-1")
         assert (question.reason, question.blocking) == (Reason.STATE_CONTRADICTION, False)
         assert "exp_9" in question.detail

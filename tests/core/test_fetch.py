@@ -131,7 +131,7 @@ def test_each_place_with_a_value_is_an_item(
 
 
 def test_a_place_that_cannot_be_read_is_no_missing_place() -> None:
-    twice = JsonObject({"out": "f2"}, frozenset({"out"}))
+    twice = JsonObject([("out", "f1"), ("out", "f2")])
     seen = rules.items_of((body("/out"), body("/err")), answer(twice))
     assert isinstance(seen, Fault)
     assert (seen.said, seen.stale) == ("The place /out of the answer cannot be read.", True)
