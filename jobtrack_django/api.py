@@ -100,7 +100,7 @@ def submit(table_id: str, **task: Unpack[Task]) -> Operation:
     return operation
 
 
-@sensitive_variables("tasks", "wanted", "submissions")
+@sensitive_variables()  # all of them, and so also those of every function that it calls
 def submit_many(table_id: str, tasks: Iterable[Task]) -> list[Operation]:
     """``submit`` for several jobs of one provider, all in one transaction; returns the operations in their order."""
     runtime, using = get_runtime(), conf.settings().database
@@ -147,9 +147,15 @@ def _report(runtime: Runtime, operation_id: str, *, inside: bool) -> None:
         submit_flow.report_conflict(runtime, operation_id)
 
 
+@sensitive_variables()
 async def asubmit(table_id: str, **task: Unpack[Task]) -> Operation:
     """``submit`` for asynchronous code."""
-    return await sync_to_async(submit)(table_id, **task)
+
+    @sensitive_variables()
+    def call() -> Operation:  # arguments given to sync_to_async would be variables of its frames
+        return submit(table_id, **task)
+
+    return await sync_to_async(call)()
 
 
 def track(table_id: str, **job: Unpack[Job]) -> Operation:

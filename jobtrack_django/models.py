@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, NoReturn
 
-from django.contrib.contenttypes.fields import GenericForeignKey
 from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.db.models import F, Q
@@ -21,6 +20,7 @@ from jobtrack_django import querysets
 from jobtrack_django.fields import IdentityField
 from jobtrack_django.models_beside import AccountGate, FollowUpReceipt, JobResult, WebhookReceipt
 from jobtrack_django.storable import columns
+from jobtrack_django.subject import SubjectKey
 
 __all__ = [
     "AccountGate",
@@ -82,7 +82,7 @@ class Operation(models.Model):
         db_constraint=False,  # content types may live in another database than these rows
     )
     object_id = IdentityField(max_length=200, blank=True, editable=False)
-    subject = GenericForeignKey("content_type", "object_id")
+    subject = SubjectKey("content_type", "object_id")
     params = models.JSONField(default=dict, blank=True)
     status_url = models.TextField(blank=True)
     created_at = models.DateTimeField()

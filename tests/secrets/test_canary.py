@@ -24,22 +24,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from celery import Celery
+from celery.events.event import get_exchange
 from django.apps import apps
 from django.contrib import admin
 from django.core.management import call_command
-from django.db import connection
+from django.db import DatabaseError, connection
 from django.urls import include, path, reverse
+from django.views.debug import ExceptionReporter
+from kombu import Queue
 from kombu.transport.memory import Channel
 
+from jobtrack.core.escalation import Reason, options
+from jobtrack.core.operation import OperationState
+from jobtrack.errors import IdempotencyConflict, UsageError
 from jobtrack.flow.advance import advance
 from jobtrack.flow.deliver import deliver
 from jobtrack.ports import Runtime
 from jobtrack.worker import wiring
 from jobtrack.worker.scheduler import CeleryScheduler
-from jobtrack_django import cancel, conf, fetch_result, submit, track
+from jobtrack_django import asubmit, cancel, conf, fetch_result, submit, track
 from jobtrack_django.models import Delivery, Escalation, JobResult, Operation
 from jobtrack_django.runtime import build_runtime
+from jobtrack_django.store import DjangoStore
 from jobtrack_django.testing import Rehearsal, rehearsal
 
 urlpatterns = [path("admin/", admin.site.urls), path("jobtrack/", include("jobtrack_django.urls"))]
@@ -52,6 +60,11 @@ PLACES = (
 CANARY = {place: f"CANARY{place}x7f3a9" for place in PLACES}
 TO_PROVIDER = {"CREDENTIAL", "PAYLOAD", "PAYLOADHEADER", "STATUSURL", "RESULTURL"}
 """Canaries that the provider must get back, or nothing was shown."""
+
+FROM_PROVIDER = {"STATUSURL", "HANDLE", "RESULTURL", "REDIRECT", "ERRORTEXT", "CANCELTEXT"}
+"""Canaries that it must have sent itself."""
+
+EVENTS = "canary-events"
 
 TABLE = """
 jobtrack: 1
@@ -102,7 +115,9 @@ class Provider(BaseHTTPRequestHandler):
     """Answers by the reference that is a part of every address; first answers fail, each in a way of its own."""
 
     protocol_version = "HTTP/1.1"
+    timeout = 5
     seen: list[str]
+    said: list[str]
     counts: Counter[str]
 
     def _told(self) -> tuple[str, int, str]:
@@ -187,6 +202,7 @@ class Provider(BaseHTTPRequestHandler):
         self._send(status, json.dumps(content).encode(), {"Content-Type": "application/json", **headers})
 
     def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        type(self).said.append(f"{status} {headers} {body!r}")
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -231,6 +247,9 @@ class Sinks:
                     self.add(f"{name}, locals of {frame.f_code.co_qualname}", _shown(frame.f_locals))
             error = error.__cause__ or error.__context__
 
+    def names(self, beginning: str) -> list[str]:
+        return [name for name, _ in self.texts if name.startswith(beginning)]
+
     def hits(self) -> list[str]:
         return sorted({f"{place} in {name}" for name, text in self.texts for place in PLACES if CANARY[place] in text})
 
@@ -271,9 +290,9 @@ def listening(sinks: Sinks) -> Iterator[None]:
 
 @pytest.fixture
 def provider() -> Iterator[int]:
-    Provider.seen, Provider.counts = [], Counter()
+    Provider.seen, Provider.said, Provider.counts = [], [], Counter()
     server = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
-    server.daemon_threads = True
+    server.daemon_threads = False  # closing it waits until every connection is closed
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     yield int(server.server_address[1])
@@ -299,10 +318,44 @@ def site(settings: Any, tmp_path: Path, provider: int, monkeypatch: Any) -> Iter
     Channel.queues.clear()
     with rehearsal() as here:
         scheduler = CeleryScheduler(app=app, queue=conf.settings().queue)
-        runtime = replace(here.runtime, transport=build_runtime().transport, scheduler=scheduler)
-        with wiring.use_runtime(runtime):
-            yield here, runtime
+        real = build_runtime()
+        runtime = replace(here.runtime, transport=real.transport, files=real.files, scheduler=scheduler)
+        try:
+            with wiring.use_runtime(runtime), events_kept(app):
+                yield here, runtime
+        finally:
+            real.transport.close()
+            app.close()
     Channel.queues.clear()
+
+
+@contextmanager
+def events_kept(app: Celery) -> Iterator[None]:
+    """Somebody listens to Celery's events, as Flower does: without a queue they would vanish unseen."""
+    with app.connection_for_write() as there:
+        queue = Queue(EVENTS, get_exchange(there), routing_key="#")(there.default_channel)
+        queue.declare()
+        try:
+            yield
+        finally:
+            queue.delete()
+
+
+@contextmanager
+def a_commit_that_fails(monkeypatch: Any, operation_id: str) -> Iterator[None]:
+    """The database fails once, in the middle of writing that the provider accepted the job."""
+    left, ask = [operation_id], DjangoStore._ask
+
+    def fails_once(self: DjangoStore, asked: str, questions: Any) -> None:
+        if asked in left and self.get([asked])[0].state is OperationState.RUNNING:
+            left.remove(asked)
+            raise DatabaseError("disk full")
+        ask(self, asked, questions)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DjangoStore, "_ask", fails_once)
+        yield
+    assert left == [], "it was never asked to write an acceptance"
 
 
 def webhook_secret() -> str:
@@ -344,6 +397,23 @@ def dump_database(sinks: Sinks) -> None:
                 sinks.add(f"table {model._meta.db_table}", [bytes(v) if isinstance(v, memoryview) else v for v in row])
 
 
+def dump_files(sinks: Sinks, folder: Path) -> int:
+    files = [each for each in folder.rglob("*") if each.is_file() and each.suffix != ".yaml"]
+    for file in files:
+        sinks.add(f"file {file.relative_to(folder)}", [str(file), file.read_bytes()])
+    return len(files)
+
+
+def add_reported(name: str, error: BaseException, sinks: Sinks) -> None:
+    """What an error page or mail of Django shows, but for the frames of this file: they are the caller's."""
+    frames = ExceptionReporter(None, type(error), error, error.__traceback__).get_traceback_frames()
+    ours = [frame for frame in frames if frame["filename"] != __file__]
+    assert ours
+    for frame in ours:
+        sinks.add(f"{name}, variables of {frame['function']}", frame["vars"])
+    sinks.add(name, "".join(traceback.format_exception(error)))
+
+
 def dump_broker(sinks: Sinks) -> int:
     count = 0
     for name, queue in Channel.queues.items():
@@ -351,7 +421,7 @@ def dump_broker(sinks: Sinks) -> int:
             parts = json.loads(message) if isinstance(message, str | bytes) else message
             sinks.add(f"message in {name}", parts)
             sinks.add(f"message in {name}", base64.b64decode(parts["body"]))
-            count += 1
+            count += name != EVENTS
     return count
 
 
@@ -376,6 +446,19 @@ def read_pages(client: Any, sinks: Sinks) -> int:
     return count
 
 
+def read_decisions(client: Any, runtime: Runtime, sinks: Sinks) -> set[str]:
+    """The page before each decision that is offered; returns which these are."""
+    offered = set()
+    for asked in Escalation.objects.open():
+        (row,) = runtime.store.get([asked.operation_id])
+        for option in options(Reason(asked.reason), row, runtime.tables.get(row.provider)):
+            response = client.get(reverse("admin:jobtrack_escalation_decide", args=[asked.pk, option.value]))
+            assert response.status_code == 200, (asked.reason, option)
+            sinks.add(f"page before {option.value} of {asked.reason}", response.content.decode())
+            offered.add(option.value)
+    return offered
+
+
 def read_commands(sinks: Sinks) -> None:
     for name, arguments in (("jobtrack_export_audit", []), ("jobtrack_list", []), *_shows()):
         out, errors = io.StringIO(), io.StringIO()
@@ -388,7 +471,7 @@ def _shows() -> list[tuple[str, list[str]]]:
     return [("jobtrack_show", [row.pk]) for row in Operation.objects.all()]
 
 
-def test_no_canary_is_found_anywhere_but_at_the_provider(site, client, admin_client) -> None:
+def test_no_canary_is_found_anywhere_but_at_the_provider(site, client, admin_client, tmp_path, monkeypatch) -> None:
     here, runtime = site
     sinks = Sinks()
     payload = {"secret": CANARY["PAYLOAD"], "header": CANARY["PAYLOADHEADER"]}
@@ -403,17 +486,20 @@ def test_no_canary_is_found_anywhere_but_at_the_provider(site, client, admin_cli
             )
         track("canary", operation_id="op-tocancel", job_id="tocancel")
         cancel(Operation.objects.get(pk="op-tocancel"), actor="ada", reason="no longer wanted")
-        with pytest.raises(Exception) as conflict:
+        with pytest.raises(IdempotencyConflict) as conflict:
             submit("canary", operation_id="direct", payload={**payload, "secret": CANARY["PAYLOAD"] + "2"})
-        sinks.add("error of submit()", repr(conflict.value))
+        add_reported("error of submit()", conflict.value, sinks)
         assert noticed(client, sinks, secret=webhook_secret()) == 204
         assert noticed(client, sinks, secret="whsec_" + base64.b64encode(b"wrong").decode()) == 401
         dump_database(sinks)  # while secrets are still needed
         dump_broker(sinks)
-        work(here, runtime)
+        with a_commit_that_fails(monkeypatch, "direct"):
+            work(here, runtime)
         dump_database(sinks)
         assert dump_broker(sinks) > 5
+        files = dump_files(sinks, tmp_path)
         pages = read_pages(admin_client, sinks)
+        offered = read_decisions(admin_client, runtime, sinks)
         read_commands(sinks)
 
     states = dict(Operation.objects.values_list("pk", "state"))
@@ -429,7 +515,34 @@ def test_no_canary_is_found_anywhere_but_at_the_provider(site, client, admin_cli
     assert results == {"direct": "complete", "found": "unavailable"}, list(JobResult.objects.values())
     assert Delivery.objects.filter(event="on_end").exclude(last_error="").count() == 3
     assert Escalation.objects.count() >= 3
-    assert pages > 10
-    reached = "\n".join(Provider.seen)
+    assert (pages > 10, files) == (True, 1)
+    assert offered >= {"look_up", "attach_job", "resubmit", "look_again", "retry_delivery", "fetch_again", "close"}
+    assert sinks.names("traceback in the log of jobtrack.flow.attempt, locals of _conclude")
+    assert sinks.names(f"message in {EVENTS}")
+    reached, said = "\n".join(Provider.seen), "\n".join(Provider.said)
     assert [place for place in TO_PROVIDER if CANARY[place] not in reached] == []
+    assert [place for place in FROM_PROVIDER if CANARY[place] not in said] == []
+    assert sinks.hits() == []
+
+
+@pytest.mark.parametrize("function", [submit, async_to_sync(asubmit)], ids=["submit", "asubmit"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"payload": {"secret": CANARY["PAYLOAD"]}},  # the table wants a header as well
+        {"payload": {"secret": CANARY["PAYLOAD"], "header": object()}},
+        {"preconditions": {"If-Match": "1"}},
+        {"on_end": "os.nothing"},
+        {"colour": "red"},
+    ],
+    ids=["missing", "no JSON", "precondition", "follow-up", "unknown"],
+)
+def test_a_refused_argument_takes_no_payload_into_an_error_report(site, wrong, function) -> None:
+    """Django's report shows the variables of every frame; those that read the payload lie below ``submit``."""
+    payload = {"secret": CANARY["PAYLOAD"], "header": CANARY["PAYLOADHEADER"]}
+    sinks = Sinks()
+    with pytest.raises(UsageError) as refused:
+        function("canary", **{"payload": payload, **wrong})
+    add_reported("refusal", refused.value, sinks)
+    assert sinks.names("refusal, variables of submit_many")
     assert sinks.hits() == []
