@@ -25,7 +25,7 @@ from tests.chaos.doubtful import BAD, FARES, KEYS
 from tests.chaos.rig import Process, Rig, Valkey, wait_for
 from tests.databases import reachable, url_of
 
-pytestmark = [pytest.mark.broker, pytest.mark.processes, pytest.mark.slow]
+pytestmark = [pytest.mark.broker, pytest.mark.processes, pytest.mark.crash]
 
 MANY = 1000
 KILLS = 6
