@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.db import connection, connections, transaction
 
 from jobtrack.errors import IdempotencyConflict, UsageError
@@ -198,7 +199,14 @@ def test_what_cannot_be_sent_is_refused_at_once(bank, wrong):
 def test_several_at_once_and_from_asynchronous_code(bank):
     made = submit_many("pay", [{"operation_id": f"order-{n}", "payload": {"amount": n}} for n in range(3)])
     assert [operation.pk for operation in made] == ["order-0", "order-1", "order-2"]
-    assert asyncio.run(asubmit("pay", operation_id="order-3", payload={})).pk == "order-3"
+
+    async def view() -> str:
+        try:
+            return (await asubmit("pay", operation_id="order-3", payload={})).pk
+        finally:
+            await sync_to_async(connections.close_all)()  # as Django does at the end of a request
+
+    assert asyncio.run(view()) == "order-3"
 
 
 def test_a_subject_is_linked_and_a_predecessor_kept(bank, django_user_model):
