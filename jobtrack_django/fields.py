@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.db import models
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import Value
 from django.db.models.functions import Now
 from django.db.models.sql.compiler import SQLCompiler
 
@@ -33,6 +32,14 @@ class IdentityField(_Text):
         return parameters
 
 
+class _Instant(models.Value):
+    """An instant in a statement. MySQL gives a literal back as text if it is selected, unless its type is said."""
+
+    def as_mysql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Any:
+        sql, parameters = self.as_sql(compiler, connection)
+        return f"CAST({sql} AS datetime(6))", parameters
+
+
 class DatabaseNow(Now):
     """The database's clock as an instant: leases, deadlines and wake-ups are judged by it alone (INV-45).
 
@@ -46,7 +53,7 @@ class DatabaseNow(Now):
         clock = DatabaseNow.virtual
         if clock is None:
             return super().resolve_expression(*args, **kwargs)
-        return Value(clock(), output_field=models.DateTimeField()).resolve_expression(*args, **kwargs)
+        return _Instant(clock(), output_field=models.DateTimeField()).resolve_expression(*args, **kwargs)
 
     def as_mysql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **extra: Any) -> Any:
         return self.as_sql(compiler, connection, template="UTC_TIMESTAMP(6)", **extra)
