@@ -167,7 +167,7 @@ class Judge:
             name = entry["operation"], entry["fence"]
             if entry["event"] == "attempt":
                 assert name not in self.intents, f"two intents under one fence: {name}"
-                self.intents[name] = datetime.fromisoformat(entry["at"]).timestamp()
+                self.intents[name] = datetime.fromisoformat(entry["written_at"]).timestamp()  # by the database
             elif entry["event"] == "submission":
                 self.read.add(name)
         self.asked = Counter(each["operation_id"] for each in dump["escalations"])

@@ -98,7 +98,7 @@ def dump() -> dict[str, Any]:
                 *("provider", "spent_submissions", "limit_submissions", "idempotency_key", "sealed"),
             )
         ),
-        "audit": [{"operation": e.operation_id, **json.loads(e.body)} for e in entries],
+        "audit": [{"operation": e.operation_id, **json.loads(e.body), "written_at": e.at.isoformat()} for e in entries],
         "audit_faults": [str(fault) for fault in report.faults],
         "delivered": list(Delivery.objects.exclude(delivered_at=None).values_list("operation_id", flat=True)),
         "escalations": list(Escalation.objects.values("operation_id", "reason", "detail")),
