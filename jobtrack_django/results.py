@@ -11,7 +11,6 @@ from django.db import transaction
 
 from jobtrack import records
 from jobtrack.core import operation as core
-from jobtrack.core.operation import OperationState
 from jobtrack.core.table import ProviderTable
 from jobtrack.errors import OperationNotFound, ResultNotReady, ResultUnavailable, UsageError
 from jobtrack.flow import fetch as flow
@@ -118,7 +117,7 @@ def _fetchable(runtime: Runtime, operation_id: str) -> tuple[core.Operation, Pro
     if not found:
         raise OperationNotFound(f"There is no operation {operation_id!r}.", operation_id=operation_id)
     (row,) = found
-    if row.state is not OperationState.SUCCEEDED:
+    if not row.succeeded:
         raise UsageError(f"Operation {row.id} is {row.state.value}; only a job that succeeded has a result.")
     table = runtime.tables.get(row.provider)
     if table is None:

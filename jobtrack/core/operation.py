@@ -151,6 +151,11 @@ class Operation:
         return self.state in TERMINAL
 
     @property
+    def succeeded(self) -> bool:
+        """The job ended well: only then it may have a result (R-END-4)."""
+        return self.state is OperationState.SUCCEEDED
+
+    @property
     def last_instant(self) -> datetime:
         """Nothing is sent at or after this instant: what limits this state, or the end of a person's grant if later.
 

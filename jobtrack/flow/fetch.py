@@ -20,7 +20,7 @@ from jobtrack.core.fetch import Fault
 from jobtrack.core.gate import GateState
 from jobtrack.core.observation import DelaySource, Guidance, Kind, Observation
 from jobtrack.core.observe import observe
-from jobtrack.core.operation import Operation, OperationState
+from jobtrack.core.operation import Operation
 from jobtrack.core.reply import NoAnswer, Request
 from jobtrack.core.request import status_request, target_allowed
 from jobtrack.core.table import ProviderTable
@@ -76,7 +76,7 @@ def _try_once(runtime: Runtime, delivery: Delivery, operation: Operation, lease:
     if table is None or table.revision < operation.revision:
         said = f"No worker has a usable table {operation.provider!r} of revision {operation.revision} or newer."
         return _without_read(runtime, delivery, operation, said, again=runtime.timing.table_missing_retry)
-    if table.result is None or operation.state is not OperationState.SUCCEEDED:
+    if table.result is None or not operation.succeeded:
         return _give_up("There is no result to fetch: the job has not succeeded, or the table names no result.")
     if stored.state is ResultState.UNAVAILABLE:
         if delivery.attempts > 1:  # the process ended after writing that down
