@@ -12,12 +12,14 @@ raised here is a mistake of the caller, a broken configuration, or a race that w
     +-- UsageError                    an argument that cannot be accepted
     |   +-- IdempotencyConflict       same operation id, other content (R-ID-4)
     |   +-- OperationNotFound
+    |   +-- OperationPruned           the id belongs to an operation whose rows were removed; it stays taken
     +-- ResultNotReady                the result is not fetched yet; a follow-up that raises it is tried again
     |   +-- ResultUnavailable         it cannot be fetched; a person was asked
     +-- DecisionError                 a decision on an escalation that cannot be applied
     |   +-- AlreadyDecided            somebody else was first (R-ESC-5)
     |   +-- StaleEvidence             the escalation changed since it was shown (INV-28)
     |   +-- OptionNotAllowed          the reason does not allow this option (R-ESC-3)
+    |   +-- SecondPersonNeeded        the site asks for a second person's word
     +-- StoreError                    the store refused or could not keep a fact
 """
 
@@ -81,6 +83,10 @@ class OperationNotFound(UsageError):
     code = "operation_not_found"
 
 
+class OperationPruned(UsageError):
+    code = "operation_pruned"
+
+
 class ResultNotReady(JobtrackError):
     code = "result_not_ready"
 
@@ -103,6 +109,10 @@ class StaleEvidence(DecisionError):
 
 class OptionNotAllowed(DecisionError):
     code = "option_not_allowed"
+
+
+class SecondPersonNeeded(DecisionError):
+    code = "second_person_needed"
 
 
 class StoreError(JobtrackError):

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from jobtrack.core.escalation import Question, Reason, Resolution
+from jobtrack.core.escalation import Lapse, Option, Proposal, Question, Reason, Resolution
 from jobtrack.core.gate import GateState
 from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import Operation, OperationState
@@ -190,6 +190,16 @@ class Store(Protocol):
         Returns the resolution as stored (``at`` filled). Raises AlreadyDecided, StaleEvidence.
         """
 
+    def propose(self, escalation_id: str, proposal: Proposal, entry: Mapping[str, Any], *, version: int) -> Escalation:
+        """Keep a first person's word, with its audit entry, instead of an earlier one; the version grows.
+
+        ``proposal.at`` is filled by the store. Compare-and-set on (open, version). Raises AlreadyDecided,
+        StaleEvidence, OperationNotFound.
+        """
+
+    def unanswered(self, reason: Reason, *, since: timedelta, limit: int, after_id: str = "") -> list[Escalation]:
+        """Open questions with ``reason`` that were opened at least ``since`` ago, by id, beyond ``after_id``."""
+
     # --- follow-ups -----------------------------------------------------------------------------
 
     def take_delivery(self, delivery_id: str, *, owner: str, lease: timedelta) -> Delivery | None:
@@ -260,6 +270,22 @@ class Scheduler(Protocol):
     def report_conflict(self, operation_id: str) -> bool:
         """Ask a worker to write down that this id came with other content. Sent at once. Never raises."""
 
+    def attend(self) -> bool:
+        """Ask a worker to do the chores. False: nothing was published. Never raises."""
+
+
+class Chores(Protocol):
+    """What a site does besides operations: notices to people, lapsed questions, figures, signs of life."""
+
+    def beat(self, kind: str) -> None:
+        """A sign of life of this process, "sweeper" or "worker"; written rarely. Never raises."""
+
+    def due(self) -> bool:
+        """Whether there is something to do. Cheap: asked after each sweep. Never raises."""
+
+    def run(self) -> int:
+        """Do what is due, in bounded time; returns how much was done. What fails is tried again later."""
+
 
 class Tables(Protocol):
     def get(self, table_id: str) -> ProviderTable | None:
@@ -326,6 +352,18 @@ class Timing:
     receipts_kept: timedelta = timedelta(days=7)  # how long a notice may come again, or wait for its acceptance
 
 
+class NoChores:
+    """``Chores`` of a runtime that has none."""
+
+    def beat(self, kind: str) -> None: ...
+
+    def due(self) -> bool:
+        return False
+
+    def run(self) -> int:
+        return 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
     """Everything a flow needs, put together once per process by the worker, the Django app, or a test."""
@@ -343,6 +381,9 @@ class Runtime:
     files: Files
     timing: Timing = field(default_factory=Timing)
     limits: RequestLimits | None = None  # overrides the tables' limits; None: as each table says
+    chores: Chores = field(default_factory=NoChores)
+    four_eyes: frozenset[Option] = frozenset()  # options that need the word of two people
+    lapses: Mapping[Reason, Lapse] = field(default_factory=dict)  # what is chosen for a question nobody answers
 
 
 class Draw(Protocol):

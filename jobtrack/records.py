@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from jobtrack.core.escalation import Question, Reason, Resolution
+from jobtrack.core.escalation import Proposal, Question, Reason, Resolution
 from jobtrack.core.operation import Operation
 from jobtrack.core.table import ProviderTable
 
@@ -81,6 +81,7 @@ class Escalation:
     opened_at: datetime
     closed_at: datetime | None = None
     resolution: Resolution | None = None
+    proposal: Proposal | None = None  # a first person's word; dropped when the evidence changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Database triggers that keep audit entries as they were written (INV-40). Used by the first migration.
+"""Database triggers that keep audit entries as they were written (INV-40). Used by the migrations.
 
 DELETE is refused on PostgreSQL only: on the other databases Django's test runner empties tables with DELETE, and a
 project's tests must go on working. The foreign key refuses to delete an operation that has entries on all of them,
@@ -37,6 +37,29 @@ REMOVE = {
     "mysql": ["DROP TRIGGER IF EXISTS jobtrack_audit_frozen"],
 }
 
+ALLOW_PROVEN = {
+    "postgresql": [
+        """CREATE OR REPLACE FUNCTION jobtrack_audit_refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN
+            IF TG_OP = 'DELETE' AND EXISTS (
+                SELECT 1 FROM jobtrack_prunedoperation
+                WHERE operation_id = OLD.operation_id AND audit_seq >= OLD.seq
+            ) THEN
+                RETURN OLD;
+            END IF;
+            RAISE EXCEPTION 'audit entries are written once';
+        END $$""",
+    ],
+}
+"""Since the third migration: entries of an operation may go once the head of its chain is written down (pruning)."""
+
+ALLOW_NONE = {
+    "postgresql": [
+        """CREATE OR REPLACE FUNCTION jobtrack_audit_refuse() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'audit entries are written once'; END $$""",
+    ],
+}
+
 _MYSQL_NEEDS_SUPER = 1419
 """With binary logging on, an ordinary MySQL user may not create triggers; the rest of the protection still holds."""
 
@@ -53,6 +76,16 @@ def install(_apps: Any, schema_editor: Any) -> None:
 def remove(_apps: Any, schema_editor: Any) -> None:
     """Drop them again."""
     _run(REMOVE, schema_editor)
+
+
+def allow_proven(_apps: Any, schema_editor: Any) -> None:
+    """Let entries go whose proof is written down."""
+    _run(ALLOW_PROVEN, schema_editor)
+
+
+def allow_none(_apps: Any, schema_editor: Any) -> None:
+    """Let none go."""
+    _run(ALLOW_NONE, schema_editor)
 
 
 def _run(statements: dict[str, list[str]], schema_editor: Any) -> None:

@@ -11,17 +11,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from difflib import get_close_matches
+from enum import Enum
 from functools import cache
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from django.conf import settings as django_settings
 from django.core.signals import setting_changed
 
+from jobtrack.core.escalation import Lapse, Option, Reason, Risk, may_lapse
 from jobtrack.core.table import RequestLimits
 from jobtrack.errors import ConfigurationError
 from jobtrack.ports import Timing
+
+T = TypeVar("T")
+E = TypeVar("E", bound=Enum)
 
 NAME: Final = "JOBTRACK"
 
@@ -29,6 +34,24 @@ _BASE_URL: Final = re.compile(r"https?://[A-Za-z0-9.\[\]:-]+(/[A-Za-z0-9._~/-]*)
 
 REFERENCES: Final = ("env", "file", "setting", "callable")
 """Ways to name a secret."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotifierSettings:
+    """Who is told of questions, and how. Which keys a kind needs and takes is told by ``notify.kinds``."""
+
+    kind: str  # "email", "webhook", "slack" or "callable"
+    to: tuple[str, ...] = ()  # addresses, of an e-mail
+    sender: str | None = None  # of an e-mail; None: DEFAULT_FROM_EMAIL
+    url: str | None = None  # reference of the address to post to: who knows it may post there
+    secret: str | None = None  # reference of the key that signs what is posted
+    path: str | None = None  # dotted path of a callable
+    after: timedelta = timedelta(0)  # how long a question waits before this one is told
+    remind: timedelta | None = None  # told once more when nobody has acted for so long; None: never
+    digest: timedelta = timedelta(minutes=1)  # at most one message in so long; what comes meanwhile is put together
+    reasons: tuple[Reason, ...] = ()  # told of these only; (): of all
+    providers: tuple[str, ...] = ()  # told of these only; (): of all
+    risk: Risk = Risk.LOW  # told of questions of at least this risk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +78,12 @@ class Settings:
     result_storage: str | None = None  # alias in STORAGES for results; None: "jobtrack" if it is there, else "default"
     result_spool: str | None = None  # folder for downloads under way; None: the system's for temporary files
     admin: bool = True  # register the admin
+    site_url: str | None = None  # what stands in front of links to the admin in notices; None: they carry no link
+    notifiers: Mapping[str, NotifierSettings] = field(default_factory=dict)  # name -> who is told of questions, and how
+    four_eyes: frozenset[Option] = frozenset()  # options that need the word of two people
+    lapses: Mapping[Reason, Lapse] = field(default_factory=dict)  # what is chosen for a question nobody answers
+    policy: str | None = None  # dotted path of a callable that may forbid a decision; None: permissions alone decide
+    bulk_limit: int = 500  # most questions of one bulk decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,9 +294,115 @@ def _or_none(convert: Callable[[object], Any]) -> Callable[[object], Any]:
     return lambda value: None if value is None else convert(value)
 
 
+def _choice(choices: type[E]) -> Callable[[object], E]:
+    """A member of an enumeration by its value or, of numbers, by its name in small letters."""
+    words = {str(each.value) if isinstance(each.value, str) else each.name.lower(): each for each in choices}
+
+    def convert(value: object) -> E:
+        if not isinstance(value, str) or value not in words:
+            near = get_close_matches(str(value), list(words), n=1)
+            meant = f" Did you mean {near[0]!r}?" if near else f" Known are: {', '.join(sorted(words))}."
+            raise _Unusable(f"is not known: {value!r}.{meant}")
+        return words[value]
+
+    return convert
+
+
+def _list_of(convert: Callable[[object], T]) -> Callable[[object], tuple[T, ...]]:
+    def convert_all(value: object) -> tuple[T, ...]:
+        if isinstance(value, str) or not isinstance(value, list | tuple):
+            raise _Unusable("must be a list.")
+        return tuple(convert(item) for item in value)
+
+    return convert_all
+
+
+def _whole_seconds(value: object) -> timedelta:
+    """Seconds of at least 0."""
+    return timedelta(0) if value == 0 and not isinstance(value, bool) else _seconds(value)
+
+
+def _fields(keys: Mapping[str, tuple[str, Callable[[object], Any]]], needed: tuple[str, ...]) -> Callable[..., Any]:
+    """A dictionary with known keys, as keyword arguments."""
+
+    def convert(value: object) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise _Unusable("must be a dictionary.")
+        found: dict[str, Any] = {}
+        problems = [Problem(key=f"[{key!r}]", message="is missing.") for key in needed if key not in value]
+        for key, item in value.items():
+            if key not in keys:
+                problems.append(_unknown(f"[{key!r}]", str(key), keys))
+                continue
+            name, convert_one = keys[key]
+            try:
+                found[name] = convert_one(item)
+            except _Unusable as error:
+                problems.extend(error.problems(f"[{key!r}]"))
+        if problems:
+            raise _Unusable(below=tuple(problems))
+        return found
+
+    return convert
+
+
+def _notifier(value: object) -> NotifierSettings:
+    found = NotifierSettings(**_fields(_NOTIFIER_KEYS, ("kind",))(value))
+    missing = [key for key in NOTIFIER_KINDS[found.kind] if not getattr(found, key)]
+    if missing:
+        raise _Unusable(f"of kind {found.kind!r} needs {', '.join(map(repr, missing))}.")
+    return found
+
+
+def _kind(value: object) -> str:
+    if value not in NOTIFIER_KINDS:
+        raise _Unusable(f"must be one of {', '.join(map(repr, NOTIFIER_KINDS))}, not {value!r}.")
+    return str(value)
+
+
+def _lapses(value: object) -> dict[Reason, Lapse]:
+    """By reason: {"option": ..., "after_s": ...}."""
+    found: dict[Reason, Lapse] = {}
+    keys = {"option": ("option", _choice(Option)), "after_s": ("after", _seconds)}
+    for word, rule in _each(_fields(keys, ("option", "after_s")))(value).items():
+        try:
+            reason = _choice(Reason)(word)
+        except _Unusable as error:
+            raise _Unusable(below=tuple(error.problems(f"[{word!r}]"))) from None
+        if not may_lapse(rule["option"], reason):
+            message = f"must not happen by itself: {rule['option'].value!r} of a question {reason.value!r}."
+            hint = "What writes at a provider, states a fact or is no answer to the question waits for a person."
+            raise _Unusable(below=(Problem(key=f"[{word!r}]['option']", message=message, hint=hint),))
+        found[reason] = Lapse(**rule)
+    return found
+
+
 def _timing(value: object) -> Timing:
     return _record(Timing)(value) or Timing()
 
+
+NOTIFIER_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "email": ("to",),
+    "webhook": ("url", "secret"),
+    "slack": ("url",),
+    "callable": ("path",),
+}
+"""Kinds of notifiers, and what each cannot do without."""
+
+_NOTIFIER_KEYS: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
+    "kind": ("kind", _kind),
+    "to": ("to", _list_of(_text)),
+    "from": ("sender", _or_none(_text)),
+    "url": ("url", reference),
+    "secret": ("secret", reference),
+    "path": ("path", _text),
+    "after_s": ("after", _whole_seconds),
+    "remind_s": ("remind", _or_none(_seconds)),
+    "digest_s": ("digest", _whole_seconds),
+    "reasons": ("reasons", _list_of(_choice(Reason))),
+    "providers": ("providers", _list_of(_text)),
+    "risk": ("risk", _choice(Risk)),
+}
 
 _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "TABLES": ("tables", _paths),
@@ -290,5 +425,11 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "RESULT_STORAGE": ("result_storage", _or_none(_text)),
     "RESULT_SPOOL": ("result_spool", _or_none(_folder)),
     "ADMIN": ("admin", _bool),
+    "SITE_URL": ("site_url", _or_none(_base_url)),
+    "NOTIFIERS": ("notifiers", _each(_notifier)),
+    "FOUR_EYES": ("four_eyes", lambda value: frozenset(_list_of(_choice(Option))(value))),
+    "LAPSES": ("lapses", _lapses),
+    "POLICY": ("policy", _or_none(_text)),
+    "BULK_LIMIT": ("bulk_limit", _count),
 }
 """Key of the setting -> field of ``Settings`` and how its value is read."""

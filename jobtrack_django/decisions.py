@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import timedelta
+from typing import Any, NoReturn
 
 from django.db import transaction
 
 from jobtrack import records
 from jobtrack.core import meanwhile
 from jobtrack.core import operation as core
-from jobtrack.core.escalation import Reason, Resolution
+from jobtrack.core.escalation import Proposal, Reason, Resolution
 from jobtrack.core.operation import OperationState
 from jobtrack.errors import AlreadyDecided, OperationNotFound, StaleEvidence, StoreError
 from jobtrack_django.chain import ChainedRows, after_head
 from jobtrack_django.fields import DatabaseNow
 from jobtrack_django.models import Delivery, Escalation
+from jobtrack_django.statements import after
 from jobtrack_django.storable import storable, text_limit
 
 
@@ -75,6 +77,26 @@ class Decisions(ChainedRows):
                 undelivered.update(due_at=DatabaseNow(), wake_until=None, attempts=0)
         return self.escalation(resolution.escalation_id).resolution or resolution
 
+    def propose(
+        self, escalation_id: str, proposal: Proposal, entry: Mapping[str, Any], *, version: int
+    ) -> records.Escalation:
+        with transaction.atomic(using=self.using):
+            asked = self.escalation(escalation_id)
+            current = self._lock(asked.operation_id)
+            rows = self._rows(Escalation).filter(pk=_key(escalation_id), decided_at__isnull=True, version=version)
+            if not rows.update(**_proposed(proposal), version=version + 1):
+                self._refuse_late(escalation_id)
+            self._note(current, entry)
+            return self.escalation(escalation_id)
+
+    def unanswered(
+        self, reason: Reason, *, since: timedelta, limit: int, after_id: str = ""
+    ) -> list[records.Escalation]:
+        rows = self._rows(Escalation).filter(
+            reason=reason.value, decided_at__isnull=True, opened_at__lte=after(-since), pk__gt=_key(after_id)
+        )
+        return [row.to_core() for row in rows.order_by("pk")[:limit]]
+
     def _settle_by_evidence(self, operation: core.Operation) -> None:
         """A machine took the operation on: the question that had stopped it is answered by what it found."""
         for row in self._rows(Escalation).filter(operation_id=operation.id, open_blocking=True):
@@ -87,7 +109,11 @@ class Decisions(ChainedRows):
         seen = asked.filter(decided_at__isnull=True, version=resolution.version)
         if seen.update(**_decided(resolution)):
             return
-        found = self.escalation(resolution.escalation_id)
+        self._refuse_late(resolution.escalation_id)
+
+    def _refuse_late(self, escalation_id: str) -> NoReturn:
+        """Say who was first, or that the question has changed."""
+        found = self.escalation(escalation_id)
         if found.resolution is not None:
             who, what = found.resolution.actor, found.resolution.option.value
             raise AlreadyDecided(f"{who} has already decided this: {what}.", actor=who, option=what)
@@ -114,6 +140,16 @@ def _decided(resolution: Resolution) -> dict[str, Any]:
         "decided_at": DatabaseNow(),
         "open_blocking": None,
         "open_advisory": None,
+    }
+
+
+def _proposed(proposal: Proposal) -> dict[str, Any]:
+    return {
+        "proposed_option": proposal.option.value,
+        "proposed_by": storable(proposal.actor, 255),
+        "proposed_why": storable(proposal.reason),
+        "proposed_job": storable(proposal.job_id, text_limit(Escalation, "proposed_job")),
+        "proposed_at": DatabaseNow(),
     }
 
 

@@ -20,6 +20,7 @@ TITLES: Final[Mapping[str, Text]] = {
     "poll": lazy("Look"),
     "look": lazy("Nothing sent"),
     "decision": lazy("A person decided"),
+    "proposal": lazy("A person proposed"),
     "table_missing": lazy("No table"),
     "submit": lazy("Submission"),
     "attempt": lazy("Submitting begins"),
@@ -230,6 +231,18 @@ def _decision(body: Mapping[str, Any]) -> Iterator[str]:
     }
     if body.get("job_id"):
         yield _("The job named: “%s”.") % body["job_id"]
+    if body.get("proposed_by"):
+        yield _("%s had proposed it; this is the second person's word.") % body["proposed_by"]
+
+
+def _proposal(body: Mapping[str, Any]) -> Iterator[str]:
+    yield _("%(actor)s proposed “%(option)s”: “%(why)s” It needs the word of a second person.") % {
+        "actor": body.get("actor"),
+        "option": words.option_label(str(body.get("option"))),
+        "why": body.get("why"),
+    }
+    if body.get("job_id"):
+        yield _("The job named: “%s”.") % body["job_id"]
 
 
 _TELLERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
@@ -244,4 +257,5 @@ _TELLERS: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
     "cancel": _cancel,
     "fetch": _fetch,
     "decision": _decision,
+    "proposal": _proposal,
 }

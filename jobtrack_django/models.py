@@ -13,23 +13,29 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils.translation import gettext_lazy as _
 
-from jobtrack import records
 from jobtrack.core import operation as core
-from jobtrack.core.escalation import Option, Reason, Resolution
 from jobtrack_django import querysets
 from jobtrack_django.fields import IdentityField
 from jobtrack_django.models_beside import AccountGate, FollowUpReceipt, JobResult, WebhookReceipt
+from jobtrack_django.models_questions import DecisionBatch, DecisionItem, Escalation, Notice
+from jobtrack_django.models_watch import DailyFigure, Heartbeat, PrunedOperation
 from jobtrack_django.storable import columns
 from jobtrack_django.subject import SubjectKey
 
 __all__ = [
     "AccountGate",
     "AuditEntry",
+    "DailyFigure",
+    "DecisionBatch",
+    "DecisionItem",
     "Delivery",
     "Escalation",
     "FollowUpReceipt",
+    "Heartbeat",
     "JobResult",
+    "Notice",
     "Operation",
+    "PrunedOperation",
     "TableText",
     "WebhookReceipt",
 ]
@@ -154,6 +160,10 @@ class Operation(models.Model):
     noticed_at = models.DateTimeField(null=True, blank=True)
     cancel_state = models.CharField(max_length=20, blank=True)
 
+    # Of no flow: for figures and for pruning. An earlier release writes neither.
+    ended_at = models.DateTimeField(null=True, blank=True)
+    seen_within = models.DurationField(null=True, blank=True)  # between the look that saw the end and the one before
+
     objects = querysets.OperationQuerySet.as_manager()
 
     class Meta:
@@ -168,6 +178,7 @@ class Operation(models.Model):
             models.Index(fields=["reference"], name="jobtrack_op_reference"),
             models.Index(fields=["content_type", "object_id"], name="jobtrack_op_subject"),
             models.Index(fields=["created_at"], name="jobtrack_op_created"),
+            models.Index(fields=["ended_at"], name="jobtrack_op_ended"),
         ]
         constraints: ClassVar = [
             models.CheckConstraint(
@@ -294,98 +305,6 @@ class AuditEntry(models.Model):
 
     def delete(self, *_: Any, **__: Any) -> NoReturn:
         querysets.refuse()
-
-
-def _open(blocking: bool, place: str, other: str) -> Q:
-    """An open question in its place. The test for null is needed: a check that comes out as null passes."""
-    taken = {place: True, f"{place}__isnull": False, f"{other}__isnull": True}
-    return Q(decided_at__isnull=True, blocking=blocking, **taken)
-
-
-class Escalation(models.Model):
-    """A question to a person and its answer.
-
-    ``open_blocking`` and ``open_advisory`` are True while the question is open and null afterwards: with a unique
-    key they hold "one open one" on every database, since nulls never collide.
-    """
-
-    id = models.BigAutoField(primary_key=True)
-    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="escalations", db_index=False)
-    reason = models.CharField(max_length=60)
-    detail = models.TextField(blank=True)
-    blocking = models.BooleanField()
-    open_blocking = models.BooleanField(null=True, editable=False)
-    open_advisory = models.BooleanField(null=True, editable=False)
-    version = models.PositiveIntegerField(default=1)
-    opened_at = models.DateTimeField()
-    option = models.CharField(max_length=40, blank=True)
-    actor = models.CharField(max_length=255, blank=True)
-    actor_reason = models.TextField(blank=True)
-    job_id = IdentityField(max_length=500, blank=True)  # what "attach job" named
-    seen_version = models.PositiveIntegerField(null=True, blank=True)
-    decided_at = models.DateTimeField(null=True, blank=True)
-
-    objects = querysets.EscalationQuerySet.as_manager()
-
-    class Meta:
-        ordering: ClassVar = ["-opened_at", "-id"]
-        verbose_name = _("escalation")
-        verbose_name_plural = _("escalations (needs decision)")
-        permissions: ClassVar = [  # one for each option, so that a site can say who may do what (R-ESC, INV-29)
-            ("extend_operation", _("Can extend an operation")),
-            ("look_again", _("Can ask a provider once more")),
-            ("repair_access", _("Can state that access was repaired")),
-            ("retry_delivery", _("Can run a follow-up again")),
-            ("close_escalation", _("Can close an escalation")),
-            ("look_up_submission", _("Can ask a provider whether it has a job")),
-            ("attach_job", _("Can name the job of an operation")),
-            ("resubmit_operation", _("Can submit a job once more")),
-            ("cancel_operation", _("Can ask a provider to cancel a job")),
-            ("fetch_result", _("Can fetch a result again")),
-        ]
-        indexes: ClassVar = [models.Index(fields=["decided_at", "opened_at"], name="jobtrack_escalation_open")]
-        constraints: ClassVar = [
-            models.UniqueConstraint(fields=["operation", "open_blocking"], name="jobtrack_one_blocking"),
-            models.UniqueConstraint(fields=["operation", "reason", "open_advisory"], name="jobtrack_one_advisory"),
-            models.CheckConstraint(
-                condition=_open(True, "open_blocking", "open_advisory")
-                | _open(False, "open_advisory", "open_blocking")
-                | Q(decided_at__isnull=False, open_blocking__isnull=True, open_advisory__isnull=True),
-                name="jobtrack_open_or_decided",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.reason} of {self.operation_id}"
-
-    @property
-    def resolution(self) -> Resolution | None:
-        """The answer; None while the question is open."""
-        if self.decided_at is None:
-            return None
-        return Resolution(
-            escalation_id=str(self.pk),
-            option=Option(self.option),
-            actor=self.actor,
-            reason=self.actor_reason,
-            version=self.seen_version or 0,
-            at=self.decided_at,
-            job_id=self.job_id,
-        )
-
-    def to_core(self) -> records.Escalation:
-        """The row as a frozen record."""
-        return records.Escalation(
-            id=str(self.pk),
-            operation_id=self.operation_id,
-            reason=Reason(self.reason),
-            detail=self.detail,
-            blocking=self.blocking,
-            version=self.version,
-            opened_at=self.opened_at,
-            closed_at=self.decided_at,
-            resolution=self.resolution,
-        )
 
 
 class Delivery(models.Model):

@@ -47,7 +47,7 @@ class Notices(ChainedRows):
             current = self._lock(operation_id)
             self._note(current, entry, **({} if cancel_state is None else {"cancel_state": cancel_state}))
             if question is not None:
-                self._ask(operation_id, [question])
+                self._ask(current, [question])
             if errand is not None:
                 self._arm(operation_id, errand)
             return core_of(self._operations().get(pk=operation_id))

@@ -54,7 +54,7 @@ class Outbox(ChainedRows):
     ) -> None:
         leased = self._rows(Delivery).filter(pk=delivery.id, lease_owner=owner, delivered_at__isnull=True)
         with transaction.atomic(using=self.using):
-            self._lock(delivery.operation_id)
+            current = self._lock(delivery.operation_id)
             failed = leased.update(
                 last_error=storable(error),
                 due_at=None if again_in is None else after(again_in),
@@ -62,4 +62,4 @@ class Outbox(ChainedRows):
                 lease_until=None,
             )
             if failed and question is not None:
-                self._ask(delivery.operation_id, [question])
+                self._ask(current, [question])

@@ -51,6 +51,8 @@ def build_runtime() -> Runtime:
         files=DjangoFiles(spool=settings.result_spool),
         timing=settings.timing,
         limits=settings.limits,
+        four_eyes=settings.four_eyes,
+        lapses=settings.lapses,
     )
 
 

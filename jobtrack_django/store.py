@@ -145,7 +145,7 @@ class DjangoStore(Decisions, Outbox, Notices):
                     self._keep_late(current, commit)
                     return records.Committed.STALE
                 self._write_over(current, commit)
-            self._ask(wanted.id, commit.questions)
+            self._ask(wanted, commit.questions)
             self._follow(wanted.id, commit.followups)
             if commit.table is not None:
                 self._keep_text(commit.table)
@@ -166,7 +166,7 @@ class DjangoStore(Decisions, Outbox, Notices):
         self._note(current, {**commit.entry, "late": True}, **beside)
         contradicted = contradiction(current, commit.operation)
         if contradicted is not None:
-            self._ask(current.id, (contradicted,))
+            self._ask(current, (contradicted,))
 
     def _write_over(self, current: core.Operation, commit: records.Commit) -> None:
         """Rare: something came to the row meanwhile, or this answers a question. The row is locked."""
@@ -180,7 +180,7 @@ class DjangoStore(Decisions, Outbox, Notices):
             self._settle_by_evidence(wanted)
         second = meanwhile.second_job(current, wanted)
         if second is not None:
-            self._ask(wanted.id, (second,))
+            self._ask(wanted, (second,))
 
     def _keep_text(self, table: ProviderTable) -> None:
         """Each digest's text once. What this process saw committed is not written again with every poll."""

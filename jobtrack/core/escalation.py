@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum
+from datetime import datetime, timedelta
+from enum import IntEnum, StrEnum
 from types import MappingProxyType
 
 from jobtrack.core.operation import Operation
@@ -78,6 +78,47 @@ ADVISORY: frozenset[Reason] = frozenset(
 )
 """Reasons that do not stop the operation: it goes on, or has already ended. All others block (state ``escalated``)."""
 
+
+class Risk(IntEnum):
+    """What waiting or a wrong answer may cost; the order in which people read questions. Stored with each question."""
+
+    HIGH = 1  # something may happen twice, be lost for good, or stand still for a whole account
+    MEDIUM = 2  # a job may run and bill unseen
+    LOW = 3  # it has ended, or goes on by itself: somebody has to know
+
+
+_HIGH = frozenset(
+    {
+        Reason.SUBMISSION_UNKNOWN,
+        Reason.IDEMPOTENCY_CONFLICT,
+        Reason.STATE_CONTRADICTION,
+        Reason.JOB_ID_MISMATCH,
+        Reason.CANCEL_UNKNOWN,
+        Reason.SEAL_BROKEN,
+        Reason.RESULT_UNAVAILABLE,
+        Reason.AUTHORIZATION_DENIED,
+    }
+)
+
+_LOW = frozenset(
+    {
+        Reason.BUSINESS_DEADLINE_EXCEEDED,
+        Reason.PROVIDER_FAILURE,
+        Reason.PROVIDER_CANCELLED,
+        Reason.PROVIDER_EXPIRED,
+        Reason.SUBMISSION_REJECTED,
+        Reason.GUIDANCE_TOO_LONG,
+    }
+)
+
+
+def risk(reason: Reason) -> Risk:
+    """How urgent a question is, by its reason."""
+    if reason in _HIGH:
+        return Risk.HIGH
+    return Risk.LOW if reason in _LOW else Risk.MEDIUM
+
+
 _LOOK = (Option.EXTEND, Option.LOOK_AGAIN, Option.CANCEL, Option.CLOSE)
 
 ALLOWED: Mapping[Reason, tuple[Option, ...]] = MappingProxyType(
@@ -116,43 +157,138 @@ ALLOWED: Mapping[Reason, tuple[Option, ...]] = MappingProxyType(
 """The bounded options of each reason, in the order they are offered."""
 
 
+class Refusal(StrEnum):
+    """Why an option cannot be chosen for a question now."""
+
+    NOT_AN_ANSWER = "not_an_answer"  # the reason does not allow it
+    NOT_ACCEPTED = "not_accepted"  # there is no job yet that it could be about
+    ACCEPTED = "accepted"  # the job is known already
+    ENDED = "ended"  # the operation has ended
+    NO_TABLE = "no_table"  # this site has no usable provider table
+    NOT_IN_TABLE = "not_in_table"  # the table does not document it
+    USED_UP = "used_up"  # as often as the table grants it
+    NEEDS_ADDRESS = "needs_address"  # the job can only be followed by an address that its acceptance gave
+    PROVIDER_HAS_IT = "provider_has_it"  # the provider said that it has a job of this operation
+    ERASED = "erased"  # what was to be sent is no longer kept
+    UNDER_WAY = "under_way"  # it was asked for already
+
+
 def options(reason: Reason, operation: Operation, table: ProviderTable | None) -> tuple[Option, ...]:
-    """The options a person may choose now.
+    """The options a person may choose now, in the order they are offered.
 
     An extension is offered only if the table states what it grants and the operation's budget has one left; a
     look-up, a cancellation or a result only if the table documents it; a submission never against the provider's
     word that it has the job. Without a table on this machine nothing that needs one is offered.
     """
-    return tuple(option for option in ALLOWED[reason] if _offered(option, operation, table))
+    return tuple(option for option in ALLOWED[reason] if refusal(option, reason, operation, table) is None)
 
 
-def _offered(option: Option, operation: Operation, table: ProviderTable | None) -> bool:
-    """Whether the option makes sense for this row and this table."""
-    submit = table.submit if table else None
+def refusal(option: Option, reason: Reason, operation: Operation, table: ProviderTable | None) -> Refusal | None:
+    """Why ``option`` is no answer to a question with ``reason`` now; None: it may be chosen (R-ESC-3)."""
+    if option not in ALLOWED[reason]:
+        return Refusal.NOT_AN_ANSWER
     match option:
         case Option.EXTEND:
-            granted = table is not None and table.budget.extension is not None
-            accepted = operation.accepted_at is not None  # before, there is nothing to look at
-            return accepted and granted and operation.spent.extensions < operation.budget.extensions
+            return _no_extension(operation, table)
         case Option.LOOK_UP:
-            return submit is not None and submit.lookup is not None
-        case Option.ATTACH_JOB:
-            # A table that builds no address follows a job by the URL that its acceptance gave, which nobody has.
-            return table is not None and operation.accepted_at is None and bool(table.status.request.path)
-        case Option.RESUBMIT:
-            # Never against the provider's own word that it has the job, nor without the very bytes.
-            return submit is not None and not operation.acceptance_seen and bool(operation.sealed)
-        case Option.CANCEL:
-            documented = table is not None and table.cancel is not None and operation.accepted_at is not None
-            return documented and not operation.terminal and operation.cancel_state not in _BEING_CANCELLED
+            return _missing(
+                table, documented=table is not None and table.submit is not None and bool(table.submit.lookup)
+            )
         case Option.FETCH_AGAIN:
-            return table is not None and table.result is not None
+            return _missing(table, documented=table is not None and table.result is not None)
+        case Option.ATTACH_JOB:
+            return _not_attachable(operation, table)
+        case Option.RESUBMIT:
+            return _not_submittable(operation, table)
+        case Option.CANCEL:
+            return _not_cancellable(operation, table)
         case _:
-            return True
+            return None
+
+
+def _no_extension(operation: Operation, table: ProviderTable | None) -> Refusal | None:
+    if operation.accepted_at is None:
+        return Refusal.NOT_ACCEPTED  # before, there is nothing to look at
+    missing = _missing(table, documented=table is not None and table.budget.extension is not None)
+    left = operation.spent.extensions < operation.budget.extensions
+    return missing or (None if left else Refusal.USED_UP)
+
+
+def _not_attachable(operation: Operation, table: ProviderTable | None) -> Refusal | None:
+    if operation.accepted_at is not None:
+        return Refusal.ACCEPTED
+    if table is None:
+        return Refusal.NO_TABLE
+    # A table that builds no address follows a job by the URL that its acceptance gave, which nobody has.
+    return None if table.status.request.path else Refusal.NEEDS_ADDRESS
+
+
+def _not_submittable(operation: Operation, table: ProviderTable | None) -> Refusal | None:
+    """Never against the provider's own word that it has the job, nor without the very bytes."""
+    if operation.acceptance_seen:
+        return Refusal.PROVIDER_HAS_IT
+    if not operation.sealed:
+        return Refusal.ERASED
+    return _missing(table, documented=table is not None and table.submit is not None)
+
+
+def _not_cancellable(operation: Operation, table: ProviderTable | None) -> Refusal | None:
+    if operation.terminal:
+        return Refusal.ENDED
+    if operation.accepted_at is None:
+        return Refusal.NOT_ACCEPTED
+    if operation.cancel_state in _BEING_CANCELLED:
+        return Refusal.UNDER_WAY
+    return _missing(table, documented=table is not None and table.cancel is not None)
+
+
+def _missing(table: ProviderTable | None, *, documented: bool) -> Refusal | None:
+    if table is None:
+        return Refusal.NO_TABLE
+    return None if documented else Refusal.NOT_IN_TABLE
 
 
 _BEING_CANCELLED = ("requested", "accepted")
 """Values of ``core.cancel.CancelState`` after which another cancellation would say nothing new."""
+
+
+BULK: frozenset[Option] = frozenset(
+    {
+        Option.EXTEND,
+        Option.LOOK_AGAIN,
+        Option.ACCESS_REPAIRED,
+        Option.LOOK_UP,
+        Option.FETCH_AGAIN,
+        Option.RETRY_DELIVERY,
+        Option.CLOSE,
+    }
+)
+"""Options that may be chosen for many questions at once. What writes at a provider is decided one by one."""
+
+UNATTENDED: frozenset[Option] = frozenset(
+    {Option.EXTEND, Option.LOOK_AGAIN, Option.LOOK_UP, Option.FETCH_AGAIN, Option.CLOSE}
+)
+"""Options that may be chosen when nobody acts: none writes at a provider, states a fact, or runs a site's code."""
+
+
+def may_lapse(option: Option, reason: Reason) -> bool:
+    """Whether a site may have ``option`` chosen by itself when nobody answers a question with ``reason``.
+
+    Closing the question of an account lets a request of it out, so that one waits for a person.
+    """
+    return (
+        option in UNATTENDED
+        and option in ALLOWED[reason]
+        and not (reason is Reason.AUTHORIZATION_DENIED and option is Option.CLOSE)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lapse:
+    """What is chosen for a question that nobody answers."""
+
+    option: Option
+    after: timedelta  # from the moment it was opened
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,3 +314,19 @@ class Resolution:
     version: int  # the version of the escalation the person saw
     at: datetime | None = None  # by the store's clock; None before it is applied
     job_id: str = ""  # ATTACH_JOB: the provider's id; `reason` holds the evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """The first of two people's word, where a site asks for two (four eyes). It changes nothing by itself."""
+
+    option: Option
+    actor: str
+    reason: str
+    at: datetime | None = None  # by the store's clock; None before it is kept
+    job_id: str = ""  # as in Resolution
+
+    def seconded_by(self, resolution: Resolution) -> bool:
+        """Whether ``resolution`` is another person's word for the same thing."""
+        same = (resolution.option, resolution.job_id) == (self.option, self.job_id)
+        return same and resolution.actor != self.actor

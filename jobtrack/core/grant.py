@@ -52,6 +52,11 @@ def grant(
     assert_never(option)
 
 
+def submits(after: Operation) -> bool:
+    """Whether a grant leads to a submission. Such a one is for a person who looks at this very operation."""
+    return after.state in (OperationState.READY, OperationState.SUBMITTING)
+
+
 def _abandoned(operation: Operation) -> Operation:
     return replace(
         operation,

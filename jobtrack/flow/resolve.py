@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from jobtrack.core import gate as gates
 from jobtrack.core.cancel import CancelState
-from jobtrack.core.escalation import Option, Reason, Resolution, options
+from jobtrack.core.escalation import Option, Proposal, Reason, Resolution, refusal
 from jobtrack.core.grant import grant
 from jobtrack.core.meanwhile import OVERTAKEN
 from jobtrack.core.operation import Operation
 from jobtrack.core.request import check_job_id, status_request
 from jobtrack.core.submission import Handover
 from jobtrack.core.table import ProviderTable
-from jobtrack.errors import AlreadyDecided, OptionNotAllowed, StaleEvidence, UsageError
+from jobtrack.errors import AlreadyDecided, OptionNotAllowed, SecondPersonNeeded, StaleEvidence, UsageError
 from jobtrack.flow import story
 from jobtrack.flow.fate import accept
 from jobtrack.ports import Runtime
@@ -38,21 +38,14 @@ def resolve(runtime: Runtime, resolution: Resolution) -> Operation:
         AlreadyDecided: somebody else was first; the message says who and when (R-ESC-5).
         StaleEvidence: the escalation changed since it was shown.
         OptionNotAllowed: its reason does not allow this option now.
+        SecondPersonNeeded: the site wants two people for this option, and no other has proposed just this.
     """
-    escalation = runtime.store.escalation(resolution.escalation_id)
-    _refuse_decided(escalation)
-    if escalation.version != resolution.version:
-        raise StaleEvidence("The escalation changed since it was shown; read it again.", version=escalation.version)
-    (operation,) = runtime.store.get([escalation.operation_id])
-    table = runtime.tables.get(operation.provider)
-    if operation.evidence and resolution.option in OVERTAKEN:
-        raise StaleEvidence("A late answer has just named the provider's job; it will be followed.")
-    if resolution.option not in options(escalation.reason, operation, table):
-        raise OptionNotAllowed(f"{escalation.reason.value} does not allow {resolution.option.value} now.")
+    chosen = weigh(runtime, resolution)
+    escalation, operation, table = chosen.escalation, chosen.operation, chosen.table
+    _refuse_alone(runtime, escalation, resolution)
     now = runtime.store.now()
-    meant = _attached(runtime, table, operation, resolution, now)
-    look = look_of(runtime, table)
-    wanted = grant(meant, resolution.option, blocking=escalation.blocking, table=table, look=look, now=now)
+    wanted = chosen.wanted
+    first = escalation.proposal if resolution.option in runtime.four_eyes else None
     entry = story.entry(
         "decision",
         wanted,
@@ -62,6 +55,7 @@ def resolve(runtime: Runtime, resolution: Resolution) -> Operation:
         actor=resolution.actor,
         why=resolution.reason,
         job_id=resolution.job_id or None,
+        proposed_by=first.actor if first else None,
         evidence_version=resolution.version,
         before={"state": operation.state.value, "spent": story.counters(operation)},
         table=story.table_mark(table),
@@ -83,6 +77,86 @@ def resolve(runtime: Runtime, resolution: Resolution) -> Operation:
     _open_gate(runtime, escalation, resolution, wanted)
     _tell(runtime, operation, wanted, stored)
     return wanted
+
+
+def propose(runtime: Runtime, resolution: Resolution) -> Escalation:
+    """Keep the first of two people's word on an option that the site wants two for; nothing else happens.
+
+    It replaces an earlier proposal, and is dropped when the evidence changes.
+
+    Returns:
+        The question as written: its version has grown, so that pages opened before are stale.
+
+    Raises:
+        OptionNotAllowed: as in ``resolve``, or the site wants no second person for this option.
+        OperationNotFound, AlreadyDecided, StaleEvidence: as in ``resolve``.
+    """
+    if resolution.option not in runtime.four_eyes:
+        raise OptionNotAllowed(f"{resolution.option.value} needs no second person.")
+    chosen = weigh(runtime, resolution)
+    proposal = Proposal(
+        option=resolution.option, actor=resolution.actor, reason=resolution.reason, job_id=resolution.job_id
+    )
+    entry = story.entry(
+        "proposal",
+        chosen.operation,
+        at=runtime.store.now(),
+        reason=chosen.escalation.reason.value,
+        option=resolution.option.value,
+        actor=resolution.actor,
+        why=resolution.reason,
+        job_id=resolution.job_id or None,
+        evidence_version=resolution.version,
+        table=story.table_mark(chosen.table),
+    )
+    return runtime.store.propose(resolution.escalation_id, proposal, entry, version=resolution.version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """A choice that may be made, and what it would write."""
+
+    escalation: Escalation
+    operation: Operation
+    table: ProviderTable | None
+    wanted: Operation  # the operation after the grant
+
+
+def weigh(runtime: Runtime, resolution: Resolution) -> Weighed:
+    """What a resolution would do, if it may be applied now. Nothing is written.
+
+    Raises:
+        OperationNotFound, AlreadyDecided, StaleEvidence, OptionNotAllowed: as in ``resolve``.
+    """
+    escalation = runtime.store.escalation(resolution.escalation_id)
+    _refuse_decided(escalation)
+    if escalation.version != resolution.version:
+        raise StaleEvidence("The escalation changed since it was shown; read it again.", version=escalation.version)
+    (operation,) = runtime.store.get([escalation.operation_id])
+    table = runtime.tables.get(operation.provider)
+    if operation.evidence and resolution.option in OVERTAKEN:
+        raise StaleEvidence("A late answer has just named the provider's job; it will be followed.")
+    refused = refusal(resolution.option, escalation.reason, operation, table)
+    if refused is not None:
+        raise OptionNotAllowed(
+            f"{escalation.reason.value} does not allow {resolution.option.value} now.", refusal=refused.value
+        )
+    now = runtime.store.now()
+    meant = _attached(runtime, table, operation, resolution, now)
+    look = look_of(runtime, table)
+    wanted = grant(meant, resolution.option, blocking=escalation.blocking, table=table, look=look, now=now)
+    return Weighed(escalation=escalation, operation=operation, table=table, wanted=wanted)
+
+
+def _refuse_alone(runtime: Runtime, escalation: Escalation, resolution: Resolution) -> None:
+    """Four eyes: another person has said just this before."""
+    if resolution.option not in runtime.four_eyes:
+        return
+    first = escalation.proposal
+    if first is None or not first.seconded_by(resolution):
+        raise SecondPersonNeeded(
+            f"{resolution.option.value} needs the word of two people.", proposed_by=first.actor if first else None
+        )
 
 
 def look_of(runtime: Runtime, table: ProviderTable | None) -> timedelta:

@@ -39,6 +39,9 @@ class Silent:
     def report_conflict(self, operation_id: str) -> bool:  # noqa: ARG002
         return False
 
+    def attend(self) -> bool:
+        return False
+
 
 def sweep(runtime: Runtime, *, limit: int = 200, inline: bool = False) -> Swept:
     """One round. Any number of sweepers may run; the claim makes that safe.

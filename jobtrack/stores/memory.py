@@ -18,7 +18,7 @@ from jobtrack.core.gate import OPEN, GateState
 from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import Lease, Operation, OperationState
 from jobtrack.core.table import ProviderTable
-from jobtrack.errors import AlreadyDecided, OperationNotFound, StaleEvidence, StoreError
+from jobtrack.errors import AlreadyDecided, StaleEvidence, StoreError
 from jobtrack.ports import RUNNING
 from jobtrack.records import (
     Claim,
@@ -26,10 +26,9 @@ from jobtrack.records import (
     Committed,
     Delivery,
     Due,
-    Escalation,
     Followup,
 )
-from jobtrack.stores.memory_notices import MemoryNotices
+from jobtrack.stores.memory_questions import MemoryQuestions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,11 +53,10 @@ class _Outbox:
 
 
 @dataclass(slots=True)
-class MemoryStore(MemoryNotices):
+class MemoryStore(MemoryQuestions):
     """``ports.Store`` over dictionaries. ``clock`` plays the database's clock."""
 
     audit: dict[str, list[Entry]] = field(default_factory=dict)
-    escalations: dict[str, Escalation] = field(default_factory=dict)
     outbox: dict[str, _Outbox] = field(default_factory=dict)
     tables: dict[str, str] = field(default_factory=dict)  # digest -> text
     _gates: dict[tuple[str, str], GateState] = field(default_factory=dict)
@@ -255,39 +253,6 @@ class MemoryStore(MemoryNotices):
 
     # --- escalations ----------------------------------------------------------------------------
 
-    def _ask(self, operation_id: str, question: Question) -> None:
-        for escalation in self.open_escalations(operation_id):
-            same = escalation.blocking if question.blocking else escalation.reason is question.reason
-            if same and escalation.blocking == question.blocking:
-                self.escalations[escalation.id] = replace(
-                    escalation, reason=question.reason, detail=question.detail, version=escalation.version + 1
-                )
-                return
-        new = str(len(self.escalations) + 1)
-        self.escalations[new] = Escalation(
-            id=new,
-            operation_id=operation_id,
-            reason=question.reason,
-            detail=question.detail,
-            blocking=question.blocking,
-            version=1,
-            opened_at=self.clock(),
-        )
-
-    def escalation(self, escalation_id: str) -> Escalation:
-        with self._lock:
-            if escalation_id not in self.escalations:
-                raise OperationNotFound(f"There is no escalation {escalation_id!r}.")
-            return self.escalations[escalation_id]
-
-    def open_escalations(self, operation_id: str) -> list[Escalation]:
-        with self._lock:
-            return [
-                item
-                for item in self.escalations.values()
-                if item.operation_id == operation_id and item.closed_at is None
-            ]
-
     def following(self, provider: str, account: str, job_id: str) -> list[str]:
         with self._lock:
             wanted = (provider, account, job_id)
@@ -342,9 +307,6 @@ class MemoryStore(MemoryNotices):
             if redeliver:
                 self._redeliver(wanted.id, now)
             return stored
-
-    def _close(self, escalation: Escalation, resolution: Resolution) -> None:
-        self.escalations[escalation.id] = replace(escalation, closed_at=resolution.at, resolution=resolution)
 
     # --- follow-ups -----------------------------------------------------------------------------
 

@@ -43,6 +43,9 @@ class NoScheduler:
         self.conflicts.append(operation_id)
         return False
 
+    def attend(self) -> bool:
+        return False
+
 
 class Heard:
     """A listener that keeps what it was told."""

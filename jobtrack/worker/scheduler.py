@@ -27,6 +27,7 @@ WAKE = "jobtrack.wake"
 POLL = "jobtrack.poll"  # what an earlier version called it; workers still know it
 DELIVER = "jobtrack.deliver"
 REPORT_CONFLICT = "jobtrack.report_conflict"
+ATTEND = "jobtrack.attend"
 
 IDS_PER_MESSAGE = 20
 """Rows woken by one message: few messages for a burst, yet enough of them to employ several workers."""
@@ -112,6 +113,12 @@ class CeleryScheduler:
         if self._refused():
             return False
         return self._publisher.publish([self._at_once(REPORT_CONFLICT, (operation_id,), kept=CONFLICT_KEPT)]) == 1
+
+    def attend(self) -> bool:
+        """Have a worker do the chores, unless it has more than enough to do."""
+        if self._refused():
+            return False
+        return self._publisher.publish([self._at_once(ATTEND, ())], most_waiting=MOST_WAITING) == 1
 
     def _at_once(self, task: str, args: tuple[str, ...], *, kept: timedelta | None = None) -> Message:
         kept_s = (self._grace if kept is None else kept).total_seconds()

@@ -16,7 +16,7 @@ from jobtrack.flow import deliver as deliver_flow
 from jobtrack.flow import submit as submit_flow
 from jobtrack.flow import sweep as sweep_flow
 from jobtrack.ports import Runtime
-from jobtrack.worker.scheduler import DELIVER, POLL, REPORT_CONFLICT, WAKE
+from jobtrack.worker.scheduler import ATTEND, DELIVER, POLL, REPORT_CONFLICT, WAKE
 from jobtrack.worker.wiring import get_runtime
 
 SWEEP = "jobtrack.sweep"
@@ -111,6 +111,13 @@ def report_conflict(*args: object, **hints: object) -> None:
     del hints
     for operation_id in opaque_ids(args)[:1]:
         submit_flow.report_conflict(get_runtime(), operation_id)
+
+
+@shared_task(name=ATTEND, ignore_result=True, acks_late=True, max_retries=0, send_events=False, serializer="json")
+def attend(*args: object, **hints: object) -> None:
+    """Do the chores that are due: notices to people, lapsed questions, figures."""
+    del args, hints
+    get_runtime().chores.run()
 
 
 @shared_task(name=SWEEP, ignore_result=True, acks_late=True, max_retries=0, send_events=False, serializer="json")

@@ -32,6 +32,7 @@ from jobtrack_django.admin.base import (
     shortened,
 )
 from jobtrack_django.models import Escalation
+from jobtrack_django.policy import may_choose
 from jobtrack_django.store import DjangoStore
 
 
@@ -108,7 +109,7 @@ class EscalationAdmin(ReadOnlyAdmin[Escalation]):
 
     def has_option_permission(self, request: HttpRequest, option: Option, obj: Escalation | None = None) -> bool:
         """Whether this person may choose ``option``. Override it for rules of your own, per provider for example."""
-        return bool(request.user.has_perm(f"jobtrack.{words.CHOICES[option].permission}"))
+        return may_choose(request.user, option, obj.operation if obj else None)
 
     def get_urls(self) -> list[URLPattern]:
         """One address for each option: GET asks for confirmation, POST decides.

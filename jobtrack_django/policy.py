@@ -1,0 +1,41 @@
+"""Who may choose what: Django's permissions, and a policy of the site's own (INV-29).
+
+One place for every way to decide: the pages of the admin, one question or many.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
+from django.utils.module_loading import import_string
+
+from jobtrack.core.escalation import Option
+from jobtrack_django import conf, words
+from jobtrack_django.models import Operation
+
+
+class Policy(Protocol):
+    def __call__(self, user: AbstractBaseUser | AnonymousUser, option: Option, operation: Operation) -> bool:
+        """Whether this person, who has the permission, may choose ``option`` for a question about ``operation``."""
+
+
+def permission_of(option: Option) -> str:
+    """The permission an option needs, with its app."""
+    return f"jobtrack.{words.CHOICES[option].permission}"
+
+
+def may_choose(user: AbstractBaseUser | AnonymousUser, option: Option, operation: Operation | None) -> bool:
+    """Whether ``user`` may choose ``option``.
+
+    Args:
+        operation: what the question is about; None: of any operation at all, so that only the permission is asked.
+    """
+    if not (user.is_active and getattr(user, "has_perm", lambda _: False)(permission_of(option))):
+        return False
+    path = conf.settings().policy
+    if path is None or operation is None:
+        return True
+    policy: Policy = import_string(path)
+    return bool(policy(user, option, operation))
