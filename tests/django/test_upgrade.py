@@ -10,14 +10,17 @@ from django.db import DatabaseError, connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from jobtrack.core.audit import GENESIS, canonical, seal
-from jobtrack.core.escalation import Option, Resolution
+from jobtrack.core.escalation import Option, Resolution, Risk
 from jobtrack.core.operation import OperationState, Spent
 from jobtrack.records import Commit, Committed, Receipt
+from jobtrack_django.models import Escalation, Operation
 from tests.contracts.conftest import FLOOR, HOUR, LEASE, django_bench
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
 
-BEFORE, AFTER = [("jobtrack", "0001_initial")], [("jobtrack", "0002_submissions")]
+STOPS = ["0001_initial", "0002_submissions"]
+"""The last migration of each release before this one."""
+AFTER = [("jobtrack", "0004_fill_desk")]
 
 
 def migrate(to):
@@ -26,11 +29,16 @@ def migrate(to):
     return executor.loader.project_state(to).apps
 
 
-@pytest.fixture
-def earlier():
-    """The models of the earlier release, over a database as it left it. Afterwards it is the newest again."""
+def migrate_state(name):
+    """The models as a release knew them, whatever the database is like."""
+    return MigrationExecutor(connection).loader.project_state([("jobtrack", name)]).apps
+
+
+@pytest.fixture(params=STOPS)
+def earlier(request):
+    """The models of an earlier release, over a database as it left it. Afterwards it is the newest again."""
     try:
-        yield migrate(BEFORE)
+        yield migrate([("jobtrack", request.param)])
     finally:
         migrate(AFTER)
 
@@ -97,7 +105,7 @@ def test_work_under_way_goes_on(earlier):
     assert bench.audited("running", "looking", "stopped", "ended").faults == ()
 
 
-def test_the_promises_of_the_tables_hold_after_it(earlier):
+def test_the_promises_of_the_tables_hold_after_it(earlier, request):
     """INV-40, INV-01: SQLite copies a table to change it; its checks, keys and triggers must come along."""
     add(earlier, "op-1")
     migrate(AFTER)
@@ -115,4 +123,40 @@ def test_the_promises_of_the_tables_hold_after_it(earlier):
     assert {"jobtrack_op_wake", "jobtrack_op_state_known", "jobtrack_op_ended_rests"} <= set(found)
 
     # While nothing was submitted it can be taken back.
-    assert migrate(BEFORE).get_model("jobtrack", "Operation").objects.get().job_id == "op-1"
+    before = migrate([("jobtrack", request.node.callspec.params["earlier"])])
+    assert before.get_model("jobtrack", "Operation").objects.get().job_id == "op-1"
+
+
+def test_what_lists_and_figures_need_is_filled_in(earlier):
+    """Questions get a provider and a rank, ended operations the time of their end; in batches, and only once."""
+    now = django_bench().store.now()
+    ended = add(earlier, "ended", state="succeeded", wake_at=None, observed_at=now + LEASE)
+    unread = add(earlier, "unread", state="abandoned", wake_at=None)
+    add(earlier, "running")
+    question = earlier.get_model("jobtrack", "Escalation").objects.create
+    for operation, reason in ((ended, "provider_failure"), (unread, "submission_unknown"), (unread, "stalled")):
+        question(operation=operation, reason=reason, blocking=False, opened_at=now, decided_at=now)
+
+    migrate(AFTER)
+
+    rows = Operation.objects.order_by("pk").values_list("pk", "ended_at")
+    assert list(rows) == [("ended", now + LEASE), ("running", None), ("unread", unread.created_at)]
+    asked = Escalation.objects.order_by("pk").values_list("reason", "provider", "account", "risk")
+    assert list(asked) == [
+        ("provider_failure", "acme-export", "default", Risk.LOW),
+        ("submission_unknown", "acme-export", "default", Risk.HIGH),
+        ("stalled", "acme-export", "default", Risk.MEDIUM),
+    ]
+
+
+def test_a_worker_of_the_last_release_goes_on_writing(earlier):
+    """A rolling deploy: its INSERT names no column that it does not know (INV-43)."""
+    migrate(AFTER)
+    old = migrate_state(STOPS[-1])
+    operation = add(old, "op-1", state="failed", wake_at=None)
+    old.get_model("jobtrack", "Escalation").objects.create(
+        operation=operation, reason="provider_failure", blocking=False, open_advisory=True, opened_at=operation.created_at
+    )
+    row = Escalation.objects.get()
+    assert (row.provider, row.risk, row.proposal) == ("", Risk.MEDIUM, None)
+    assert Operation.objects.get().ended_at is None
