@@ -5,14 +5,14 @@
 #   ARGS='-k guidance'    passed to pytest, or to the benchmark
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench clean
+.PHONY: help demo test check bench screenshots clean
 SHELL := /bin/sh
 
 VENV := .venv$(if $(PY),-$(PY))$(if $(DJANGO),-django$(DJANGO))
 BIN := $(VENV)/bin
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## run the example site, a worker and a simulated provider on this machine
 	$(BIN)/python -m example_project.demo $(if $(ONCE),--once)
@@ -30,6 +30,9 @@ check: $(VENV)/.dev ## lint, format, types, rooms, migrations, provider tables
 
 bench: $(VENV)/.dev ## measure the shipped worker beside a plain Celery task
 	$(BIN)/python -m benchmarks $(ARGS)
+
+screenshots: $(VENV)/.dev ## take the pictures of the docs anew, with the system's Chromium
+	$(BIN)/python -m pytest -q --ds=tests.browser.settings tests/browser/screenshots.py
 
 clean: ## remove environments, builds and caches
 	rm -rf .venv* dist build var htmlcov .coverage* .hypothesis .*_cache .import_linter_cache

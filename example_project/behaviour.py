@@ -141,7 +141,8 @@ SCRIPTS: Mapping[str, Script] = MappingProxyType(
         ),
         "retry-after": Script(steps=(_running(30), _BUSY, _succeeded)),
         "rate-limited": Script(steps=(_TOO_MANY,)),
-        "stuck": Script(steps=(_running(99),)),
+        "stuck": Script(steps=(*((_running(99),) * 30), _succeeded)),  # far past the deadline it is given
+        "waits": Script(steps=(_running(30), _state("on_hold"))),
         "unauthorized": Script(steps=(_running(20), _DENIED)),
         "html": Script(steps=(_running(20), _HTML)),
         "no-result": Script(steps=(_running(90), _state("succeeded"))),

@@ -94,10 +94,11 @@ def _guarded(folder: Path, stop: Event, *, once: bool, port: int) -> int:
 
 
 def _run(children: Children, *, once: bool, port: int) -> int:
-    environment = _environment(children.folder)
+    given = free_port(port)
+    environment = _environment(children.folder, given)
     _start_broker(children, environment)
     _prepare_database(environment)
-    site = _start_rest(children, environment, free_port(port))
+    site = _start_rest(children, environment, given)
     if not site.endswith(f":{port}/"):
         print(f"Port {port} is taken, so the site has another one.")
     good = _play(children, site)
@@ -105,7 +106,11 @@ def _run(children: Children, *, once: bool, port: int) -> int:
         return 0 if good else 1
     print(f"""
 The site stays at {site} until Ctrl-C. What to try:
-  - answer the open questions as admin: {site}admin/jobtrack/escalation/
+  - answer the open questions as operator, or as lead who may also submit again and name jobs:
+    {site}admin/jobtrack/escalation/
+  - look up at ACME whether an export exists, and mend what a question asks to be mended there:
+    {_console(environment)}
+  - read the notices that the operator got, and open their links: {children.folder / "mail"}
   - export a report as ann and close the page while it is made: {site}reports/new/
   - teach the table the word it did not know: in providers/acme-export.yaml add `paused` to the pending
     states, let its example mean `pending`, raise the revision, and let the admin look again""")
@@ -117,13 +122,14 @@ The site stays at {site} until Ctrl-C. What to try:
     return 0 if good else 1
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def _environment(folder: Path, port: int) -> dict[str, str]:
     """What the settings of all processes need."""
     return {
         "DJANGO_SETTINGS_MODULE": "example_project.settings",
         "JOBTRACK_DEMO_DIR": str(folder),
         "JOBTRACK_DEMO_BROKER": os.environ.get("JOBTRACK_DEMO_BROKER") or f"redis://127.0.0.1:{free_port()}/0",
         "JOBTRACK_DEMO_ACME_PORT": str(free_port()),
+        "JOBTRACK_DEMO_SITE": f"http://127.0.0.1:{port}",
         "JOBTRACK_DEMO_SECRET_KEY": secrets.token_urlsafe(32),
         "ACME_TOKEN": secrets.token_urlsafe(16),
         "ACME_WEBHOOK_SECRET": f"whsec_{b64encode(secrets.token_bytes(24)).decode()}",
@@ -198,6 +204,11 @@ def _start_rest(children: Children, environment: Mapping[str, str], port: int) -
     return f"http://127.0.0.1:{port}/"
 
 
+def _console(environment: Mapping[str, str]) -> str:
+    """Where ACME's people would look up an export."""
+    return f"http://127.0.0.1:{environment['JOBTRACK_DEMO_ACME_PORT']}/console"
+
+
 def _python(module: str) -> list[str]:
     return [sys.executable, "-m", module]
 
@@ -223,8 +234,11 @@ def _play(children: Children, site: str) -> bool:
     from example_project import showcase
     from jobtrack.errors import JobtrackError
 
-    print(f"Site   {site}  log in as {' or '.join(f'{name} / {name}' for name in showcase.LOGINS)}")
-    print(f"Admin  {site}admin/")
+    staff = ", ".join(name for name, role in showcase.LOGINS.items() if role)
+    print(f"Site   {site}  log in as ann / ann")
+    print(f"Admin  {site}admin/  log in as {staff}; each password is the name")
+    print(f"ACME   {_console(os.environ)}  its own console")
+    print(f"Mail   {children.folder / 'mail'}  notices to the operator")
     print(f"Logs   {children.folder}\n")
     try:
         runs = showcase.start()

@@ -10,10 +10,11 @@ import secrets
 import threading
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from example_project.behaviour import CANCELLED, SCRIPTS, Answer, Asked, Opening, error
+from example_project.behaviour import CANCELLED, SCRIPTS, Answer, Asked, Opening, Step, error
 
 
 @dataclass(slots=True, kw_only=True)
@@ -23,14 +24,24 @@ class Job:
     id: str
     scenario: str
     reference: str = ""  # the caller's own word for it, under which the list finds it
+    operation: str = ""  # of the caller, by the id it gave the request
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
     made_at: float = field(default_factory=time.monotonic)
     looks: int = 0
 
     def next(self, base: str) -> Answer:
-        steps = SCRIPTS[self.scenario].steps
-        step = steps[min(self.looks, len(steps) - 1)]
+        step = self._step(self.looks)
         self.looks += 1
         return step(Asked(self.id, base))
+
+    @property
+    def word(self) -> str:
+        """What it said last, for people; what it will say first before anybody has asked."""
+        return self._step(max(0, self.looks - 1))(Asked(self.id, "")).word
+
+    def _step(self, number: int) -> Step:
+        steps = SCRIPTS[self.scenario].steps
+        return steps[min(number, len(steps) - 1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +83,13 @@ class Ledger:
             self._opened.add(operation)
         return SCRIPTS[scenario].opening if first else Opening.ACCEPT
 
-    def create(self, scenario: str, *, key: str = "", reference: str = "") -> tuple[Job, bool]:
+    def create(self, scenario: str, *, key: str = "", reference: str = "", operation: str = "") -> tuple[Job, bool]:
         """The export of a submission, and whether it is a new one: a key that is known leads to the first one."""
         with self._lock:
             known = self._by_key.get(key) if key else None
             if known is not None:
                 return known, False
-            job = Job(id=f"exp_{secrets.token_hex(6)}", scenario=scenario, reference=reference)
+            job = Job(id=f"exp_{secrets.token_hex(6)}", scenario=scenario, reference=reference, operation=operation)
             self.jobs[job.id] = job
             if key:
                 self._by_key[key] = job
@@ -97,6 +108,11 @@ class Ledger:
         settled = time.monotonic() - self.settle_s
         with self._lock:
             return [job for job in self.jobs.values() if job.reference == reference and job.made_at <= settled]
+
+    def newest(self) -> list[Job]:
+        """All exports, the newest one first."""
+        with self._lock:
+            return list(reversed(self.jobs.values()))
 
     def switch(self, job_id: str, scenario: str) -> bool:
         """From now on the export follows another script."""

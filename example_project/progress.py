@@ -60,6 +60,8 @@ class Progress:
     @property
     def settled(self) -> bool:
         """Nothing more happens by itself."""
+        if self.scenario.reason is not None and not self.reasons:
+            return False
         if self.state is OperationState.SUCCEEDED:
             return self.rows is not None
         return self.state in TERMINAL or self.state is OperationState.ESCALATED

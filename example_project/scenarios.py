@@ -36,6 +36,7 @@ class Scenario:
     # What the demo does besides.
     submitters: int = 1  # how many ask for the same export at the same moment
     cancel: bool = False  # somebody presses the button while it runs
+    conflict: bool = False  # somebody submits other content under its operation id
     # Budgets, where the demo would otherwise take minutes. None: as the table grants.
     deadline: timedelta | None = None
     transport_failures: int | None = None
@@ -115,6 +116,14 @@ _FOLLOWED: tuple[Scenario, ...] = (
         reason=_R.AUTHORIZATION_DENIED,
         word="denied",
         account="locked",
+    ),
+    Scenario(
+        name="waits",
+        title="The provider waits for somebody to act there",
+        script="waits",
+        state=_S.ESCALATED,
+        reason=_R.PROVIDER_WAITS,
+        word="on_hold",
     ),
     Scenario(
         name="html",
@@ -222,6 +231,15 @@ _SUBMITTED: tuple[Scenario, ...] = (
         state=_S.SUCCEEDED,
         word="succeeded",
         submitters=2,
+    ),
+    Scenario(
+        name="conflict",
+        title="The same operation id comes again with other content",
+        script="success",
+        state=_S.SUCCEEDED,
+        reason=_R.IDEMPOTENCY_CONFLICT,
+        word="succeeded",
+        conflict=True,
     ),
     Scenario(
         name="cancel",

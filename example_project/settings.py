@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import django
+
 from example_project import acme
 from example_project.scenarios import ACCOUNTS
 
@@ -12,6 +14,9 @@ VAR = Path(os.environ.get("JOBTRACK_DEMO_DIR", BASE_DIR / "var"))
 
 ACME_PORT = os.environ.get("JOBTRACK_DEMO_ACME_PORT", "8100")
 """Where on loopback the simulated provider listens."""
+
+SITE_URL = os.environ.get("JOBTRACK_DEMO_SITE", "http://127.0.0.1:8000")
+"""What stands in front of links in notices."""
 
 # Good for an example on loopback only: a real site keeps its key out of the repository.
 SECRET_KEY = os.environ.get("JOBTRACK_DEMO_SECRET_KEY", "an-example-is-not-a-secret")
@@ -68,6 +73,14 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+# Mail is written to files, so that a notice can be read and its link opened.
+MAIL = VAR / "mail"
+_FILES = "django.core.mail.backends.filebased.EmailBackend"
+if django.VERSION >= (6, 1):
+    MAILERS = {"default": {"BACKEND": _FILES, "OPTIONS": {"file_path": str(MAIL)}}}
+else:
+    EMAIL_BACKEND, EMAIL_FILE_PATH = _FILES, str(MAIL)
+
 DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.sqlite3",
@@ -100,6 +113,10 @@ JOBTRACK = {
     "ACCOUNTS": {table: {name: {"port": ACME_PORT} for name in accounts} for table, accounts in ACCOUNTS.items()},
     "CREDENTIALS": {table: dict.fromkeys(accounts, "env:ACME_TOKEN") for table, accounts in ACCOUNTS.items()},
     "WEBHOOKS": {acme.CALLING: {"default": ["env:ACME_WEBHOOK_SECRET"]}},
+    "SITE_URL": SITE_URL,
+    "NOTIFIERS": {
+        "desk": {"kind": "email", "to": ["operator@example.com"], "from": "jobtrack@example.com", "digest_s": 10},
+    },
     "RESULT_SPOOL": VAR / "spool",  # for downloads under way
     "ALLOW_LOOPBACK": True,  # the provider is a simulator on this machine
     "TIMING": {"grace_s": 5},  # a lost message is noticed soon: nobody wants to watch a demo wait

@@ -9,22 +9,35 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from threading import Barrier
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
+from django.core.management import call_command
 from django.db import connection
 
 from example_project.progress import Progress, Seen
-from example_project.reports.exports import order, stop
+from example_project.reports.exports import order, order_otherwise, stop
 from example_project.reports.models import Report
 from example_project.scenarios import SCENARIOS, Scenario
 from jobtrack.core.operation import OperationState
+from jobtrack.errors import IdempotencyConflict
 from jobtrack_django.models import JobResult, Operation
 
-LOGINS: Mapping[str, bool] = {"admin": True, "ann": False}
-"""User name (and password) -> whether that person may decide in the admin."""
+LOGINS: Mapping[str, str | None] = {
+    "ann": None,
+    "viewer": "viewer",
+    "operator": "operator",
+    "lead": "lead",
+    "admin": "superuser",
+}
+"""User name (and password) -> the role in the admin; None: a customer, who has no business there."""
+
+PREFIX = "jobtrack "
+"""Of the groups that `jobtrack_roles` makes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +50,13 @@ class Run:
 
 
 def add_people() -> None:
-    """The logins of the demo; each password is the name."""
-    for name, staff in LOGINS.items():
-        User.objects.create_user(name, password=name, is_staff=staff, is_superuser=staff)
+    """The logins of the demo and the groups of its staff; each password is the name."""
+    call_command("jobtrack_roles", prefix=PREFIX, verbosity=0, stdout=StringIO())
+    for name, role in LOGINS.items():
+        chief = role == "superuser"
+        user = User.objects.create_user(name, password=name, is_staff=role is not None, is_superuser=chief)
+        if role and not chief:
+            user.groups.add(Group.objects.get(name=f"{PREFIX}{role}"))
 
 
 def start() -> list[Run]:
@@ -60,6 +77,9 @@ def _start(user: User, scenario: Scenario) -> Run:
 
     with ThreadPoolExecutor(scenario.submitters) as submitters:
         reports = [each.result() for each in [submitters.submit(submit) for _ in range(scenario.submitters)]]
+    if scenario.conflict:
+        with suppress(IdempotencyConflict):
+            order_otherwise(reports[-1], scenario)
     operation = Operation.objects.for_object(reports[-1]).latest("created_at")
     return Run(scenario=scenario, report_id=reports[-1].pk, operation_id=operation.pk)
 

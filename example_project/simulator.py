@@ -14,9 +14,11 @@ POST     /v1/exports/{id}/cancel    cancel it
 GET      /files/{id}.csv?...        the file of an export, as long as the link lives
 POST     /scenarios/{id}            {"scenario": "..."}: from now on the job follows another script
 GET      /log                       every request so far, as a JSON list
+GET      /console?q=...             the exports as a page for people
+POST     /console/{id}/mend         what its button does: from now on the job goes as it should
 =======  =========================  ====================================================================
 
-Every request but that for a file needs ``Authorization: Bearer <token>``.
+Every request but those for a file or the console needs ``Authorization: Bearer <token>``.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
+from example_project import console
 from example_project.behaviour import ROWS, SCRIPTS, SIGNATURE, SLOW_S, TRICKLE_PAUSE_S, Answer, Opening, error, say
 from example_project.ledger import Ledger, Seen
 from example_project.notices import Notices
@@ -140,8 +143,11 @@ class Handler(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY:
             return None
+        text = self.rfile.read(int(length))
+        if self.headers.get("Content-Type") == "application/x-www-form-urlencoded":
+            return {}  # a button of the console: all that it means is in its address
         try:
-            value = json.loads(self.rfile.read(int(length)) or b"{}")
+            value = json.loads(text or b"{}")
         except ValueError:
             return None
         return value if isinstance(value, dict) else None
@@ -231,7 +237,7 @@ def _submit(server: Simulator, call: Call) -> Told:
     if opening is Opening.SLOW:
         time.sleep(server.slow_s)
     key, reference = call.headers.get("Idempotency-Key", ""), call.headers.get("Acme-Reference", "")
-    job, new = server.ledger.create(scenario, key=key, reference=reference)
+    job, new = server.ledger.create(scenario, key=key, reference=reference, operation=call.operation)
     made = job.id if new else ""
     return Told(kind="submit", job=job.id, made=made, scenario=scenario, answer=_acceptance(job.id, opening))
 
@@ -291,6 +297,19 @@ def _switch(server: Simulator, call: Call) -> Told:
     return Told(kind="switch", job=call.job, scenario=scenario, answer=answer)
 
 
+def _console(server: Simulator, call: Call) -> Told:
+    return Told(kind="console", answer=console.page(server.ledger, call.query.get("q", "").strip()))
+
+
+def _mend(server: Simulator, call: Call) -> Told:
+    # A page of another site could send a visitor's browser here: it says where it comes from.
+    if call.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        return Told(kind="mend", answer=error(403, "elsewhere", "Use the button on the console."))
+    if not server.ledger.switch(call.job, console.MENDED):
+        return Told(kind="mend", answer=console.no_such_job())
+    return Told(kind="mend", job=call.job, scenario=console.MENDED, answer=console.mended(call.job))
+
+
 def _log(server: Simulator, call: Call) -> Told:
     del call
     return Told(answer=say("log", server.ledger.seen()))
@@ -309,6 +328,8 @@ ROUTES: tuple[tuple[str, re.Pattern[str], bool, Route], ...] = (
     ("GET", re.compile(rf"/files/{_JOB}\.csv"), True, _file),
     ("POST", re.compile(rf"/scenarios/{_JOB}"), False, _switch),
     ("GET", re.compile(r"/log"), False, _log),
+    ("GET", re.compile(r"/(?:console)?"), True, _console),
+    ("POST", re.compile(rf"/console/{_JOB}/mend"), True, _mend),
 )
 
 

@@ -22,6 +22,7 @@ from jobtrack.worker.wiring import get_runtime
 from jobtrack_django import conf
 from jobtrack_django.intake import keep, saved, wishes
 from jobtrack_django.models import Operation
+from jobtrack_django.remains import refuse_pruned
 from jobtrack_django.signals import idempotency_conflict
 from jobtrack_django.storable import storable
 
@@ -95,6 +96,7 @@ def submit(table_id: str, **task: Unpack[Task]) -> Operation:
         IdempotencyConflict: the operation id is known with other content. Nothing is sent; the log and the signal tell
             of it in any case. The question to a person outlives a rollback of yours if the broker takes one message
             (R-ID-4).
+        OperationPruned: the operation id is that of one that has ended and was pruned; nothing is sent.
     """
     (operation,) = submit_many(table_id, [task])
     return operation
@@ -186,6 +188,7 @@ def track(table_id: str, **job: Unpack[Job]) -> Operation:
         TableMissing: no table with that id; TableError: it has mistakes.
         UsageError: an argument that cannot be accepted.
         IdempotencyConflict: the operation id is known with other content (R-ID-4).
+        OperationPruned: the operation id is that of one that has ended and was pruned.
     """
     (operation,) = track_many(table_id, [job])
     return operation
@@ -216,8 +219,11 @@ def get_operation(operation_id: str) -> Operation:
 
     Raises:
         OperationNotFound: there is none with this id.
+        OperationPruned: there was one, and its rows were removed.
     """
-    row = Operation.objects.using(conf.settings().database).filter(pk=storable(operation_id)).first()
+    using = conf.settings().database
+    row = Operation.objects.using(using).filter(pk=storable(operation_id)).first()
     if row is None:
+        refuse_pruned(operation_id, using)
         raise OperationNotFound(f"There is no operation {operation_id!r}.", operation_id=operation_id)
     return row

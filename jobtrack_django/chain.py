@@ -21,6 +21,7 @@ from jobtrack.core.operation import OperationState
 from jobtrack.errors import OperationNotFound
 from jobtrack_django.fields import DatabaseNow
 from jobtrack_django.models import AuditEntry, Delivery, Escalation, Operation
+from jobtrack_django.notify.plan import plan
 from jobtrack_django.storable import storable
 
 _FIXED = frozenset(
@@ -172,7 +173,7 @@ class ChainedRows:
             taken = self._rows(Escalation).filter(operation_id=operation.id, **place)
             if taken.update(**known, **_UNPROPOSED, version=F("version") + 1):
                 continue
-            self._rows(Escalation).create(
+            asked = self._rows(Escalation).create(
                 operation_id=operation.id,
                 provider=operation.provider,
                 account=operation.account,
@@ -180,6 +181,7 @@ class ChainedRows:
                 opened_at=DatabaseNow(),
                 **{**place, **known},
             )
+            plan(self.using, asked)
 
     def _follow(self, operation_id: str, followups: Sequence[records.Followup]) -> None:
         for followup in followups:

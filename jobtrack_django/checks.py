@@ -11,6 +11,7 @@ from django.conf import settings as django_settings
 from django.core import checks
 from django.core.checks import CheckMessage
 from django.db import connections
+from django.utils.module_loading import import_string
 
 from jobtrack.catalog import Catalog, Level, table_files
 from jobtrack.core.request import check_params
@@ -29,8 +30,9 @@ IDS: Final[Mapping[str, str]] = {
     "E008": "The database of jobtrack has a `TIME_ZONE` other than UTC; its clock would disagree with its rows.",
     "E009": "A reference in `SEALING_KEYS` leads nowhere in this environment: nothing could be submitted.",
     "E010": "`RESULT_STORAGE` names no entry of `STORAGES`.",
+    "E011": "`NOTIFIERS` or `POLICY` names a function that cannot be imported, or is none.",
     "W001": "Something in a provider table works but deserves a look.",
-    "W002": "A reference in `CREDENTIALS`, `WEBHOOKS`, `PROXIES` or `AUDIT_KEY` leads nowhere in this environment.",
+    "W002": "A reference in `CREDENTIALS`, `WEBHOOKS`, `PROXIES`, `AUDIT_KEY` or `NOTIFIERS` leads nowhere here.",
     "W003": "`CREDENTIALS`, `ACCOUNTS`, `WEBHOOKS` or `PROXIES` names a provider table that does not exist.",
     "W004": "Celery runs tasks eagerly: no wake-ups are published, so nothing is polled.",
     "W005": "The broker's visibility timeout is shorter than four horizons; countdowns are shortened to fit.",
@@ -41,6 +43,8 @@ IDS: Final[Mapping[str, str]] = {
     "W010": "A table the site uses says `allow_loopback`, but `ALLOW_LOOPBACK` is off: its operations stop.",
     "W011": "This process has loaded no Celery app; wake-ups go to Celery's default broker, where no worker listens.",
     "W012": "With `--deploy`: secrets of operations are sealed with a `SECRET_KEY` that is easy to guess.",
+    "W013": "There are `NOTIFIERS` but no `SITE_URL`: their messages cannot link to the pages where one decides.",
+    "W014": "An option stands in `LAPSES` and in `FOUR_EYES`: it is never chosen by itself.",
     "I001": "`SWEEP` is off: workers do not sweep, so run `manage.py jobtrack_sweep --loop` somewhere.",
 }
 """Every id, without the prefix ``jobtrack.``, and what it means. ``docs/checks.md`` lists the same."""
@@ -52,7 +56,7 @@ _LEVELS = {"E": checks.ERROR, "W": checks.WARNING, "I": checks.INFO}
 
 def register_all() -> None:
     """Register the checks of this module."""
-    for check in (check_settings, check_tables, check_accounts, check_celery, check_database):
+    for check in (check_settings, check_desk, check_tables, check_accounts, check_celery, check_database):
         checks.register(check, TAG)
     checks.register(check_sealing, TAG, deploy=True)
 
@@ -89,6 +93,34 @@ def check_settings(**_: Any) -> list[CheckMessage]:
     if not settings.sweep:
         found.append(_message("I001", "SWEEP is off."))
     return found
+
+
+def check_desk(**_: Any) -> list[CheckMessage]:
+    """E011, W013, W014."""
+    settings = _usable()
+    if settings is None:
+        return []
+    named = {f"NOTIFIERS[{name!r}]['path']": each.path for name, each in settings.notifiers.items()}
+    named["POLICY"] = settings.policy
+    found = [_message("E011", f"{place}: {path!r} {wrong}.") for place, path, wrong in _not_callable(named)]
+    if settings.notifiers and settings.site_url is None:
+        hint = "Set JOBTRACK['SITE_URL'], for example 'https://www.example.com'."
+        found.append(_message("W013", "NOTIFIERS are set and SITE_URL is not.", hint))
+    for reason, lapse in settings.lapses.items():
+        if lapse.option in settings.four_eyes:
+            text = f"LAPSES[{reason.value!r}] chooses {lapse.option.value!r}, which FOUR_EYES wants two people for."
+            found.append(_message("W014", text))
+    return found
+
+
+def _not_callable(named: Mapping[str, str | None]) -> Iterator[tuple[str, str, str]]:
+    for place, path in named.items():
+        try:
+            wrong = "" if path is None or callable(import_string(path)) else "is no function"
+        except Exception as error:  # noqa: BLE001 - importing runs the site's own code
+            wrong = f"cannot be imported ({type(error).__name__})"
+        if wrong:
+            yield place, path or "", wrong
 
 
 def check_tables(**_: Any) -> list[CheckMessage]:
@@ -169,6 +201,12 @@ def _dead_references(settings: conf.Settings) -> Iterator[CheckMessage]:
         for number, reference in enumerate(references)
     }
     named |= {f"PROXIES[{table_id!r}]": text for table_id, text in settings.proxies.items() if "://" not in text}
+    named |= {
+        f"NOTIFIERS[{name!r}][{key!r}]": reference
+        for name, notifier in settings.notifiers.items()
+        for key, reference in (("url", notifier.url), ("secret", notifier.secret))
+        if reference is not None
+    }
     if settings.audit_key:
         named["AUDIT_KEY"] = settings.audit_key
     for place, reference in named.items():

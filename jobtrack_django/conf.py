@@ -38,7 +38,7 @@ REFERENCES: Final = ("env", "file", "setting", "callable")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotifierSettings:
-    """Who is told of questions, and how. Which keys a kind needs and takes is told by ``notify.kinds``."""
+    """Who is told of questions, and how. ``NOTIFIER_KINDS`` says which keys a kind needs."""
 
     kind: str  # "email", "webhook", "slack" or "callable"
     to: tuple[str, ...] = ()  # addresses, of an e-mail
@@ -348,9 +348,24 @@ def _fields(keys: Mapping[str, tuple[str, Callable[[object], Any]]], needed: tup
 
 def _notifier(value: object) -> NotifierSettings:
     found = NotifierSettings(**_fields(_NOTIFIER_KEYS, ("kind",))(value))
+    strange = [key for key in _KIND_KEYS - {*NOTIFIER_KINDS[found.kind]} if getattr(found, key)]
+    if found.sender and found.kind != "email":
+        strange.append("from")
+    if strange:
+        raise _Unusable(f"of kind {found.kind!r} takes no {', '.join(map(repr, sorted(strange)))}.")
     missing = [key for key in NOTIFIER_KINDS[found.kind] if not getattr(found, key)]
     if missing:
         raise _Unusable(f"of kind {found.kind!r} needs {', '.join(map(repr, missing))}.")
+    return found
+
+
+def _notifiers(value: object) -> dict[str, NotifierSettings]:
+    """By name, which goes into rows: nothing may stop a question from being written."""
+    found: dict[str, NotifierSettings] = _each(_notifier)(value)
+    for name in found:
+        if len(name) > 100 or not name.isprintable():
+            message = "must be a name of at most 100 printable characters."
+            raise _Unusable(below=(Problem(key=f"[{name!r}]", message=message),))
     return found
 
 
@@ -377,10 +392,6 @@ def _lapses(value: object) -> dict[Reason, Lapse]:
     return found
 
 
-def _timing(value: object) -> Timing:
-    return _record(Timing)(value) or Timing()
-
-
 NOTIFIER_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "email": ("to",),
     "webhook": ("url", "secret"),
@@ -388,6 +399,8 @@ NOTIFIER_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "callable": ("path",),
 }
 """Kinds of notifiers, and what each cannot do without."""
+
+_KIND_KEYS: Final = frozenset(key for keys in NOTIFIER_KINDS.values() for key in keys)
 
 _NOTIFIER_KEYS: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "kind": ("kind", _kind),
@@ -418,7 +431,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "HORIZON_S": ("horizon", _seconds),
     "SWEEP": ("sweep", _bool),
     "SWEEP_INTERVAL_S": ("sweep_interval", _seconds),
-    "TIMING": ("timing", _timing),
+    "TIMING": ("timing", lambda value: _record(Timing)(value) or Timing()),
     "LIMITS": ("limits", _record(RequestLimits)),
     "AUDIT_KEY": ("audit_key", _or_none(reference)),
     "SEALING_KEYS": ("sealing_keys", _references),
@@ -426,7 +439,7 @@ _KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
     "RESULT_SPOOL": ("result_spool", _or_none(_folder)),
     "ADMIN": ("admin", _bool),
     "SITE_URL": ("site_url", _or_none(_base_url)),
-    "NOTIFIERS": ("notifiers", _each(_notifier)),
+    "NOTIFIERS": ("notifiers", _notifiers),
     "FOUR_EYES": ("four_eyes", lambda value: frozenset(_list_of(_choice(Option))(value))),
     "LAPSES": ("lapses", _lapses),
     "POLICY": ("policy", _or_none(_text)),

@@ -12,10 +12,11 @@ from django.db import models, transaction
 
 from jobtrack.core import operation as core
 from jobtrack.core.text import clean
-from jobtrack.errors import TableMissing, UsageError
+from jobtrack.errors import OperationNotFound, TableMissing, UsageError
 from jobtrack.flow.track import Wishes
 from jobtrack_django import conf
 from jobtrack_django.models import Operation
+from jobtrack_django.remains import refuse_pruned
 from jobtrack_django.storable import storable, text_limit
 
 if sys.version_info >= (3, 14):
@@ -149,5 +150,13 @@ def _link(operation_id: str, subject: models.Model, using: str) -> None:
 
 
 def _row_of_another(operation_id: str, using: str) -> Operation:
-    """A row that was committed after the snapshot of the caller's transaction; only a locking read sees it."""
-    return Operation.objects.using(using).select_for_update().get(pk=operation_id)
+    """A row that was committed after the snapshot of the caller's transaction; only a locking read sees it.
+
+    Raises:
+        OperationPruned: it was pruned a moment ago.
+    """
+    row = Operation.objects.using(using).select_for_update().filter(pk=operation_id).first()
+    if row is None:
+        refuse_pruned(operation_id, using)
+        raise OperationNotFound(f"There is no operation {operation_id!r}.", operation_id=operation_id)
+    return row

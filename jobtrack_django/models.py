@@ -18,7 +18,7 @@ from jobtrack_django import querysets
 from jobtrack_django.fields import IdentityField
 from jobtrack_django.models_beside import AccountGate, FollowUpReceipt, JobResult, WebhookReceipt
 from jobtrack_django.models_questions import DecisionBatch, DecisionItem, Escalation, Notice
-from jobtrack_django.models_watch import DailyFigure, Heartbeat, PrunedOperation
+from jobtrack_django.models_watch import DailyFigure, Dashboard, Heartbeat, PrunedOperation
 from jobtrack_django.storable import columns
 from jobtrack_django.subject import SubjectKey
 
@@ -26,6 +26,7 @@ __all__ = [
     "AccountGate",
     "AuditEntry",
     "DailyFigure",
+    "Dashboard",
     "DecisionBatch",
     "DecisionItem",
     "Delivery",
@@ -173,7 +174,7 @@ class Operation(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["wake_at"], name="jobtrack_op_wake"),
             models.Index(fields=["state", "created_at"], name="jobtrack_op_state"),
-            models.Index(fields=["provider", "account", "created_at"], name="jobtrack_op_provider"),
+            models.Index(fields=["provider", "created_at"], name="jobtrack_op_by_provider"),
             models.Index(fields=["job_id"], name="jobtrack_op_job"),
             models.Index(fields=["reference"], name="jobtrack_op_reference"),
             models.Index(fields=["content_type", "object_id"], name="jobtrack_op_subject"),

@@ -94,6 +94,8 @@ class WebhookReceipt(models.Model):
     received_at = models.DateTimeField()
 
     class Meta:
+        verbose_name = _("webhook receipt")
+        verbose_name_plural = _("webhook receipts")
         indexes: ClassVar = [
             models.Index(fields=["job_id"], name="jobtrack_receipt_job"),
             models.Index(fields=["operation_id"], name="jobtrack_receipt_operation"),

@@ -59,7 +59,7 @@ class Escalation(models.Model):
     class Meta:
         ordering: ClassVar = ["-opened_at", "-id"]
         verbose_name = _("escalation")
-        verbose_name_plural = _("escalations (needs decision)")
+        verbose_name_plural = _("needs decision")  # the name of its list
         permissions: ClassVar = [  # one for each option, so that a site can say who may do what (R-ESC, INV-29)
             ("extend_operation", _("Can extend an operation")),
             ("look_again", _("Can ask a provider once more")),
@@ -78,7 +78,9 @@ class Escalation(models.Model):
             models.Index(fields=["decided_at", "opened_at"], name="jobtrack_escalation_open"),
             models.Index(fields=["decided_at", "risk", "opened_at"], name="jobtrack_escalation_risk"),
             models.Index(fields=["provider", "decided_at", "opened_at"], name="jobtrack_escalation_prov"),
+            models.Index(fields=["provider", "decided_at", "risk", "opened_at"], name="jobtrack_escalation_urgent"),
             models.Index(fields=["reason", "decided_at", "opened_at"], name="jobtrack_escalation_reason"),
+            models.Index(fields=["opened_at"], name="jobtrack_escalation_opened"),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(fields=["operation", "open_blocking"], name="jobtrack_one_blocking"),

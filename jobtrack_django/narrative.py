@@ -1,5 +1,7 @@
 """Audit entries told as a story that can be read in a minute (R-AUDIT-1). For the admin and ``jobtrack_show``.
 
+Webhooks stand between them by their time; and of each request it is said whether the provider's wish was obeyed.
+
 Everything is read from the stored text of the entries, so that the story is what the chain proves. An entry of
 another release, or one that was tampered with, is told as far as it can be read.
 """
@@ -9,19 +11,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from heapq import merge
 from typing import Any
 
+from django.db.models import Q
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from jobtrack.core.audit import GENESIS, seal
 from jobtrack.core.observation import Kind
 from jobtrack_django import events, words
-from jobtrack_django.models import AuditEntry, Operation
+from jobtrack_django.guidance import came_early
+from jobtrack_django.models import AuditEntry, Operation, WebhookReceipt
+from jobtrack_django.storable import identity
 
 LIMIT = 200
 """Most entries that are told and verified at once; the newest ones."""
+
+WEBHOOKS = 50
+"""Most webhooks that are told; the newest ones."""
 
 _PLAIN = frozenset({Kind.PENDING, Kind.SUCCESS, Kind.FAILURE, Kind.CANCELLED, Kind.EXPIRED, Kind.ATTENTION})
 """What the provider said is the whole message; every other kind of answer needs its detail."""
@@ -39,6 +48,10 @@ class Line:
     late: bool = False  # evidence that came too late to count
     person: bool = False  # somebody decided
     asks: bool = False  # a question was opened
+    webhook: bool = False  # no entry, but a verified webhook
+    obeyed: bool | None = (
+        None  # whether the provider's wish when to be asked was; None: it had none, or nothing was sent
+    )
     http: int | None = None
     quiet: str | None = None  # the state that an uneventful look repeated; None: worth a line of its own
 
@@ -53,15 +66,18 @@ class Fold:
     def text(self) -> str:
         first, last, count = self.lines[0], self.lines[-1], len(self.lines)
         seen = ngettext("%(count)d unchanged look", "%(count)d unchanged looks", count) % {"count": count}
-        return f"{seen}, {_span(first.at, last.at)}: “{first.quiet}”"
+        told = f"{seen}, {_span(first.at, last.at)}: “{first.quiet}”"
+        if any(line.obeyed for line in self.lines):
+            return _("%s; the provider's wish when to be asked was obeyed") % told
+        return told
 
 
-def story(entries: Iterable[AuditEntry]) -> list[Line | Fold]:
-    """Lines in the order of ``entries``; unchanged looks in a row are folded."""
+def story(entries: Iterable[AuditEntry], webhooks: Iterable[WebhookReceipt] = ()) -> list[Line | Fold]:
+    """Lines in the order of ``entries``; unchanged looks in a row are folded, webhooks put in by their time."""
     told: list[Line | Fold] = []
     quiet: list[Line] = []
     state: str | None = None
-    for line in map(tell, entries):
+    for line in merge(_told(entries), map(_heard, webhooks), key=lambda line: line.at):
         if line.quiet is not None and line.quiet == state:
             quiet.append(line)
             continue
@@ -71,12 +87,36 @@ def story(entries: Iterable[AuditEntry]) -> list[Line | Fold]:
     return [*told, *_folded(quiet)]
 
 
+def _told(entries: Iterable[AuditEntry]) -> Iterator[Line]:
+    before: AuditEntry | None = None
+    for entry in entries:
+        yield tell(entry, before)
+        if _answers(_body(entry)):
+            before = entry
+
+
+def _answers(body: Mapping[str, Any]) -> bool:
+    """Whether an entry is an answer whose wish counts for what is sent next."""
+    accepted = body.get("event") == "submission" and _part(body, "decision").get("do") == "follow"
+    return (body.get("event") == "poll" or accepted) and not body.get("late")
+
+
+def _heard(receipt: WebhookReceipt) -> Line:
+    """A webhook. It proves nothing, so it says nothing of the job."""
+    said = _("The provider sent a verified webhook. It states nothing by itself; it brings the next look forward.")
+    return Line(seq=0, at=receipt.received_at, title=_("Webhook"), sentences=(said,), facts=(), webhook=True)
+
+
 def _folded(lines: Sequence[Line]) -> Sequence[Line | Fold]:
     return [Fold(lines=tuple(lines))] if len(lines) > 1 else lines
 
 
-def tell(entry: AuditEntry) -> Line:
-    """One entry in one or two plain sentences."""
+def tell(entry: AuditEntry, before: AuditEntry | None = None) -> Line:
+    """One entry in one or two plain sentences.
+
+    Args:
+        before: the last answer before it, whose wish when to be asked counts for it.
+    """
     body = _body(entry)
     seen, did = _part(body, "observation"), _part(body, "decision")
     event, late = str(body.get("event", "")), bool(body.get("late"))
@@ -84,18 +124,43 @@ def tell(entry: AuditEntry) -> Line:
     uneventful = uneventful and not (
         late or "lost_look" in body or body.get("questions") or _part(seen, "guidance").get("problem")
     )
+    wished = _wished(before)
+    early = came_early(entry.body, before.body) if before is not None and wished is not None else None
     return Line(
         seq=entry.seq,
         at=_instant(body.get("at")) or entry.at,
         title=events.title(event),
-        sentences=tuple(_sentences(event, body, seen, did)),
+        sentences=(*_sentences(event, body, seen, did), *_obeyed(wished, early, _instant(body.get("at")))),
         facts=tuple(_facts(entry, body, seen)),
         late=late,
-        person=event == "decision",
+        person=event in ("decision", "proposal"),
         asks=bool(body.get("questions")),
         http=seen.get("http"),
-        quiet=str(seen.get("label", "")) if uneventful else None,
+        quiet=str(seen.get("label", "")) if uneventful and not early else None,
+        obeyed=None if early is None else not early,
     )
+
+
+def _wished(before: AuditEntry | None) -> datetime | None:
+    """The instant before which the provider did not want to be asked; None: it did not say."""
+    body = _body(before) if before is not None else {}
+    wait_s, at = _part(_part(body, "observation"), "guidance").get("wait_s"), _instant(body.get("at"))
+    if at is None or isinstance(wait_s, bool) or not isinstance(wait_s, int | float):
+        return None
+    try:
+        return at + timedelta(seconds=wait_s)
+    except (OverflowError, ValueError):
+        return None
+
+
+def _obeyed(wished: datetime | None, early: bool | None, now: datetime | None) -> Iterator[str]:
+    if wished is None or early is None:
+        return
+    at = _clock(wished, now)
+    if early:
+        yield _("The provider had asked to wait until %s: this request came too early.") % at
+    else:
+        yield _("The provider had asked to wait until %s: that was obeyed.") % at
 
 
 def _body(entry: AuditEntry) -> Mapping[str, Any]:
@@ -325,6 +390,16 @@ def history(operation: Operation, limit: int = LIMIT) -> list[AuditEntry]:
         operation_id=operation.pk, seq__lte=operation.audit_seq
     )
     return list(entries.order_by("-seq")[:limit])[::-1]
+
+
+def webhooks(operation: Operation) -> list[WebhookReceipt]:
+    """The newest verified webhooks about the operation or its job, oldest first; they are forgotten after some time."""
+    means = Q(operation_id=identity(WebhookReceipt, "operation_id", operation.pk))
+    if operation.job_id:
+        means |= Q(job_id=identity(WebhookReceipt, "job_id", operation.job_id))
+    rows = WebhookReceipt.objects.using(operation._state.db)  # noqa: SLF001 - documented by Django
+    rows = rows.filter(means, provider=operation.provider, account=operation.account)
+    return list(rows.order_by("-received_at", "-pk")[:WEBHOOKS])[::-1]
 
 
 def check_chain(operation: Operation, entries: Sequence[AuditEntry]) -> Chain:

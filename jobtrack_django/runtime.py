@@ -24,6 +24,7 @@ from jobtrack.transports.credentials import Secret
 from jobtrack.worker import wiring
 from jobtrack.worker.scheduler import CeleryScheduler
 from jobtrack_django import conf, models, receipts
+from jobtrack_django.chores import DjangoChores
 from jobtrack_django.files import DjangoFiles
 from jobtrack_django.signals import SignalListener
 from jobtrack_django.store import DjangoStore
@@ -51,6 +52,7 @@ def build_runtime() -> Runtime:
         files=DjangoFiles(spool=settings.result_spool),
         timing=settings.timing,
         limits=settings.limits,
+        chores=DjangoChores(settings.database),
         four_eyes=settings.four_eyes,
         lapses=settings.lapses,
     )

@@ -37,6 +37,7 @@ from jobtrack_django.models import AccountGate, Delivery, Operation, TableText
 from jobtrack_django.notices import Notices
 from jobtrack_django.outbox import Outbox
 from jobtrack_django.querysets import undispatched, unleased
+from jobtrack_django.remains import refuse_pruned
 from jobtrack_django.statements import Terms, after, claim, lost_race, retried
 from jobtrack_django.storable import storable
 
@@ -75,6 +76,7 @@ class DjangoStore(Decisions, Outbox, Notices):
         try:
             with transaction.atomic(using=self.using):
                 Operation(**columns).save(using=self.using, force_insert=True)
+                refuse_pruned(operation.id, self.using)  # not before: while the new row is there, none can be pruned
                 self._append(link)
         except IntegrityError:
             # Somebody else was first with this id. A plain read sees their row and takes no lock: on MySQL each loser
@@ -82,6 +84,7 @@ class DjangoStore(Decisions, Outbox, Notices):
             row = self._operations().filter(pk=operation.id).first()
             row = row or self._operations().select_for_update().filter(pk=operation.id).first()
             if row is None:
+                refuse_pruned(operation.id, self.using)
                 raise
             return core_of(row)
         return self.get([operation.id])[0]

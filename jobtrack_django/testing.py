@@ -24,7 +24,7 @@ from jobtrack.core import operation as core
 from jobtrack.core.escalation import Option, Resolution, options
 from jobtrack.errors import OptionNotAllowed
 from jobtrack.flow.resolve import resolve
-from jobtrack.ports import Runtime
+from jobtrack.ports import NoChores, Runtime
 from jobtrack.records import Delivery
 from jobtrack.testing import FakeProvider, NoScheduler, VirtualClock, answer, cut, makes, no_answer, run_due
 from jobtrack.testing.clock import START
@@ -130,6 +130,7 @@ def rehearsal(start: datetime = START) -> Iterator[Rehearsal]:
         draw=lambda: 0.5,
         run_handler=run_and_remember,
         files=DjangoFiles(storage=InMemoryStorage()),  # results of a test leave nothing behind
+        chores=NoChores(),  # nobody is told of a test
         listener=SignalListener(),  # a test's own transaction never commits
     )
     DatabaseNow.virtual = clock

@@ -96,7 +96,7 @@ class OutcomeView(View):
     def get(self, request: HttpRequest, operation_id: str) -> HttpResponse:
         if not self.may_ask(request):
             return problem(HTTPStatus.UNAUTHORIZED, WWW_Authenticate=self.challenge)
-        row = self._find(operation_id)
+        row = self.find(operation_id)
         if row is None or not self.may_see(request, row):
             return problem(HTTPStatus.NOT_FOUND)
         told = contract(row, now=row.read_at)  # type: ignore[attr-defined]  # annotated below
@@ -110,7 +110,8 @@ class OutcomeView(View):
         del request, args, kwargs
         return problem(HTTPStatus.METHOD_NOT_ALLOWED, Allow="GET, HEAD")
 
-    def _find(self, operation_id: str) -> Operation | None:
+    def find(self, operation_id: str) -> Operation | None:
+        """The row with this id, if whoever asks may know of it; ``read_at`` is the database's clock at that moment."""
         if storable(operation_id) != operation_id:
             return None  # no database has such an id, and some refuse to be asked for it
         return self.get_queryset().annotate(read_at=DatabaseNow()).filter(pk=operation_id).first()
@@ -121,22 +122,22 @@ class OutcomeView(View):
             response = JsonResponse(told, status=HTTPStatus.SEE_OTHER.value)
             response["Location"] = iri_to_uri(url)
             return response
-        etag = _etag(told, url)
-        answer: HttpResponse = HttpResponseNotModified() if _known(request, etag) else JsonResponse(told)
+        etag = etag_of(told, url)
+        answer: HttpResponse = HttpResponseNotModified() if known(request, etag) else JsonResponse(told)
         answer["ETag"] = etag
         if url:
             answer["Link"] = f'<{iri_to_uri(url)}>; rel="related"'
         return answer
 
 
-def _etag(told: dict[str, Any], url: str | None) -> str:
+def etag_of(told: dict[str, Any], url: str | None) -> str:
     """Of what was told, weak: two answers a second apart are equal but for the time that is left."""
     stable = {name: value for name, value in told.items() if name not in _PASSING}
     text = json.dumps([stable, url], sort_keys=True)
     return f'W/"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
-def _known(request: HttpRequest, etag: str) -> bool:
+def known(request: HttpRequest, etag: str) -> bool:
     """``If-None-Match``, compared weakly (RFC 9110, 13.1.2)."""
     given = parse_etags(request.headers.get("If-None-Match", ""))
     return "*" in given or etag in {tag if tag.startswith("W/") else f"W/{tag}" for tag in given}

@@ -1,4 +1,4 @@
-"""The machine's words in a reader's language: reasons, options, states, and why a look is when it is.
+"""The machine's words in a reader's language: options, states, why a look is when it is; reasons from ``questions``.
 
 One row for each word. A test holds that no word of ``core`` is missing.
 """
@@ -12,176 +12,30 @@ from typing import Final
 from django.utils.functional import Promise as Text
 from django.utils.translation import gettext_lazy as _
 
-from jobtrack.core.escalation import Option, Reason
+from jobtrack.core.escalation import Option, Refusal
 from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import OperationState
+from jobtrack_django.questions import QUESTIONS, Question, knows, question, reason_title
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A reason as a person reads it."""
-
-    title: Text | str  # a few words, for lists
-    ask: Text  # what is to be decided, and what to look at first
-    risk: Text  # what it may mean if the decision is wrong
-
-
-_BILLS = _("If you close it while the job still runs, nobody sees its result, and it may go on costing money.")
-_WRONG_JOB = _("If the answers belong to another job, going on could hand over a stranger's result.")
-_ENDED = _("The operation has ended. If its effect is still needed, somebody must start a new job.")
-_ACCOUNT = _("Any answer here lets one request of this account out to test access; the rest wait for it.")
-
-QUESTIONS: Final[Mapping[Reason, Question]] = {
-    Reason.DEADLINE_EXCEEDED: Question(
-        title=_("deadline passed"),
-        ask=_("The job has not ended in the time it was given. Is it worth waiting longer?"),
-        risk=_BILLS,
-    ),
-    Reason.BUSINESS_DEADLINE_EXCEEDED: Question(
-        title=_("needed by now"),
-        ask=_("The result is late for whoever needs it. jobtrack goes on. Does somebody have to be told?"),
-        risk=_("If nobody is told, others may count on a result that is not there yet."),
-    ),
-    Reason.REQUEST_BUDGET_EXHAUSTED: Question(
-        title=_("status requests used up"),
-        ask=_("All permitted status requests are used and the job has not ended. Should more be allowed?"),
-        risk=_BILLS,
-    ),
-    Reason.TRANSPORT_FAILURES_EXHAUSTED: Question(
-        title=_("provider not reachable"),
-        ask=_("Too many requests got no usable answer. Is the provider up again?"),
-        risk=_("The job may be fine although nobody could ask about it. Closing it loses its result."),
-    ),
-    Reason.RATE_LIMITED: Question(
-        title=_("too many requests (429)"),
-        ask=_("The provider keeps answering that we ask too often. Has its limit been lifted?"),
-        risk=_("Asking on may prolong the block for the whole account."),
-    ),
-    Reason.UNKNOWN_STATE: Question(
-        title=_("unknown state"),
-        ask=_("The provider names a state that the table does not know. Mend the table first, then look again."),
-        risk=_("If the state means that the job has ended, waiting is useless; if it still runs, closing loses it."),
-    ),
-    Reason.AUTHORIZATION_DENIED: Question(
-        title=_("access denied"),
-        ask=_("The provider refuses our credential. Repair access first, then say so here."),
-        risk=_ACCOUNT,
-    ),
-    Reason.PROVIDER_FAILURE: Question(
-        title=_("job failed"), ask=_("The provider says that the job failed. Who has to know?"), risk=_ENDED
-    ),
-    Reason.PROVIDER_CANCELLED: Question(
-        title=_("job cancelled"), ask=_("The job was cancelled at the provider. Who has to know?"), risk=_ENDED
-    ),
-    Reason.PROVIDER_EXPIRED: Question(
-        title=_("job expired"), ask=_("The job expired at the provider. Who has to know?"), risk=_ENDED
-    ),
-    Reason.PROVIDER_WAITS: Question(
-        title=_("provider waits for us"),
-        ask=_("The job waits for somebody to act at the provider. Act there first, then look again."),
-        risk=_("Until somebody acts there, the job does not move, however often it is asked about."),
-    ),
-    Reason.TABLE_MISSING: Question(
-        title=_("no provider table"),
-        ask=_("No worker has a usable table for this provider. Deploy it first, then look again."),
-        risk=_BILLS,
-    ),
-    Reason.INVALID_RESPONSE: Question(
-        title=_("answer not readable"),
-        ask=_("The answer is not what the table describes. Is it a passing fault, or has the API changed?"),
-        risk=_("Nobody knows whether the job still runs. Closing it may lose its result."),
-    ),
-    Reason.JOB_ID_MISMATCH: Question(
-        title=_("answer about another job"),
-        ask=_("The answer names another job than the one asked about. Find out why before looking again."),
-        risk=_WRONG_JOB,
-    ),
-    Reason.INVALID_RESULT: Question(
-        title=_("success without a result"),
-        ask=_("The provider says that the job succeeded, but the result is missing. Does it appear later?"),
-        risk=_("The job may have succeeded. Closing it gives up a result that may only be late."),
-    ),
-    Reason.JOB_NOT_FOUND: Question(
-        title=_("job not found"),
-        ask=_("The provider does not know the job (any more). Is the id right, and the account?"),
-        risk=_("It may never have existed, or may have ended and been removed. Only the provider can tell."),
-    ),
-    Reason.JOB_OVERDUE: Question(
-        title=_("past its own expiry"),
-        ask=_("The job says that it is running although its own expiry has passed. Does it still run?"),
-        risk=_BILLS,
-    ),
-    Reason.STALLED: Question(
-        title=_("no movement"),
-        ask=_("The job has been in the same state for longer than its table expects. Does it still run?"),
-        risk=_BILLS,
-    ),
-    Reason.STATE_CONTRADICTION: Question(
-        title=_("contradiction after the end"),
-        ask=_("The provider now says something else than when the job ended. Which one is true?"),
-        risk=_("What was stored stays as it is. If it is wrong, its follow-ups have already run."),
-    ),
-    Reason.TARGET_DENIED: Question(
-        title=_("address not allowed"),
-        ask=_("The table does not allow the address to be asked. Check the table, then look again."),
-        risk=_("A wrong address could send our credential to a stranger; that is why nothing was sent."),
-    ),
-    Reason.GUIDANCE_TOO_LONG: Question(
-        title=_("asked to wait very long"),
-        ask=_("The provider asks the account to wait longer than its table allows for. Is the account in order?"),
-        risk=_("Every operation of this account waits meanwhile."),
-    ),
-    Reason.SUBMISSION_UNKNOWN: Question(
-        title=_("not known whether submitted"),
-        ask=_("Nobody knows whether the provider has the job. Does it show there, in its console for example?"),
-        risk=_(
-            "If it is submitted again although the first one arrived, there are two jobs, with their effects and their "
-            "costs. If it is closed although it arrived, a job runs that nobody follows."
-        ),
-    ),
-    Reason.SUBMISSION_UNSENT: Question(
-        title=_("not submitted"),
-        ask=_("The provider has no job of it, and jobtrack may not try again by itself. Is it still wanted?"),
-        risk=_("If it is closed, the job is never made. If it is submitted late, it may no longer be wanted."),
-    ),
-    Reason.SUBMISSION_REJECTED: Question(
-        title=_("submission refused"),
-        ask=_(
-            "The provider refused the job: there is none, and the same request will never make one. Who has to know?"
-        ),
-        risk=_("The operation has ended. If its effect is still needed, mend the content and submit a new operation."),
-    ),
-    Reason.IDEMPOTENCY_CONFLICT: Question(
-        title=_("same id, other content"),
-        ask=_("An operation id was used again with other content. Which of the two is right, and who sends the other?"),
-        risk=_("Only the first content is submitted. Whoever sent the second one may believe that it is under way."),
-    ),
-    Reason.SEAL_BROKEN: Question(
-        title=_("sealed content not readable"),
-        ask=_(
-            "What is kept encrypted cannot be read with the keys of this site. Bring the old key back, then try again."
-        ),
-        risk=_(
-            "Without the key nothing can be sent for this operation: no submission, and no request that needs what "
-            "the provider handed over. The job, if there is one, may run and bill unseen."
-        ),
-    ),
-    Reason.RESULT_UNAVAILABLE: Question(
-        title=_("result not fetched"),
-        ask=_("The job succeeded, but its result could not be fetched. Mend the cause, then fetch it again."),
-        risk=_("Providers delete results after some time. Then nobody can fetch it, and the job must be run again."),
-    ),
-    Reason.CANCEL_UNKNOWN: Question(
-        title=_("not known whether cancelled"),
-        ask=_("The job was to be cancelled, and nobody knows whether the provider heard it. Does the job still run?"),
-        risk=_("If it was not heard, the job goes on, and bills. jobtrack goes on asking how it stands either way."),
-    ),
-    Reason.DELIVERY_FAILED: Question(
-        title=_("follow-up failed"),
-        ask=_("The job has ended, but the site's own follow-up keeps failing. Mend it first, then run it again."),
-        risk=_("Until it has run, the site does not know the result. If it had half run, its effects may double."),
-    ),
-}
+__all__ = [
+    "BEFORE_A_JOB",
+    "CHOICES",
+    "DELAYS",
+    "QUESTIONS",
+    "REFUSALS",
+    "STATES",
+    "UNDER_WAY",
+    "WITHOUT_LOOKUP",
+    "Choice",
+    "Question",
+    "choice",
+    "delay_label",
+    "knows",
+    "option_label",
+    "question",
+    "reason_title",
+    "state_label",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -378,6 +232,22 @@ def choice(option: Option, leads_to: str, *, accepted: bool, looks_up: bool) -> 
     return special or BEFORE_A_JOB.get((option, leads_to)) or CHOICES[option]
 
 
+REFUSALS: Final[Mapping[Refusal, Text]] = {
+    Refusal.NOT_AN_ANSWER: _("No answer to this question."),
+    Refusal.NOT_ACCEPTED: _("No job is known yet."),
+    Refusal.ACCEPTED: _("The job is known already."),
+    Refusal.ENDED: _("The operation has ended."),
+    Refusal.NO_TABLE: _("This site has no usable table of the provider now."),
+    Refusal.NOT_IN_TABLE: _("The provider's table does not describe it."),
+    Refusal.USED_UP: _("Used as often as the provider's table allows."),
+    Refusal.NEEDS_ADDRESS: _("Its job can only be followed by an address that nobody has."),
+    Refusal.PROVIDER_HAS_IT: _("The provider said that it has a job of it: a second one would be a duplicate."),
+    Refusal.ERASED: _("What was to be sent is no longer kept."),
+    Refusal.UNDER_WAY: _("It is already under way."),
+}
+"""Why an option cannot be chosen now."""
+
+
 STATES: Final[Mapping[str, Text]] = {
     OperationState.READY: _("ready"),
     OperationState.SUBMITTING: _("submitting"),
@@ -397,7 +267,7 @@ DELAYS: Final[Mapping[str, Text]] = {
     DelaySource.PROVIDER_POLL_HINT: _("the provider asked for it (hint in its answer)"),
     DelaySource.LOCAL_BACKOFF: _("the table's own pace"),
     DelaySource.MANUAL_EXTENSION: _("a person decided so"),
-    DelaySource.WEBHOOK: _("the provider sent a notice"),
+    DelaySource.WEBHOOK: _("the provider sent a webhook"),
     DelaySource.FIRST_DELAY: _("first look"),
     DelaySource.GATE: _("the account is held back"),
     DelaySource.DEADLINE: _("waits for the deadline"),
@@ -405,23 +275,6 @@ DELAYS: Final[Mapping[str, Text]] = {
 
 UNDER_WAY: Final = _("a request is under way, until {} at the latest")
 """Instead of the next look and why, while a row holds a lease: that look has begun, and its lease ends then."""
-
-
-def reason_title(reason: str) -> str:
-    """A reason in a few words; one of a newer release as it is stored."""
-    return str(question(reason).title)
-
-
-def knows(reason: str) -> bool:
-    """Whether this release knows the reason; while a newer one is rolled out, its words are in the rows already."""
-    return reason in set(Reason)
-
-
-def question(reason: str) -> Question:
-    """What a reason asks; of one of a newer release only the word is known."""
-    if knows(reason):
-        return QUESTIONS[Reason(reason)]
-    return Question(title=reason, ask=_("A newer release of jobtrack asks this."), risk=_("Not known here."))
 
 
 def option_label(option: str) -> str:

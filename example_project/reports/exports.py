@@ -42,6 +42,20 @@ def order(user: User, name: str, scenario: Scenario, *, ticket: UUID) -> Report:
     return report
 
 
+def order_otherwise(report: Report, scenario: Scenario) -> None:
+    """Submit other content under the operation id of a report: nothing of it is sent, and a person is asked (R-ID-4).
+
+    Raises:
+        jobtrack.errors.IdempotencyConflict: always.
+    """
+    submit(
+        scenario.table,
+        operation_id=f"report-{report.ticket}",
+        payload={"scenario": scenario.script, "columns": ["amount"]},
+        account=scenario.account,
+    )
+
+
 def stop(operation: Operation, user: User) -> None:
     """Ask ACME to cancel an export.
 

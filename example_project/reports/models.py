@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.contrib.auth.models import User
+from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.urls import reverse
 
@@ -16,6 +17,14 @@ class ReportQuerySet(models.QuerySet["Report"]):
     def visible_to(self, user: User) -> ReportQuerySet:
         """A person sees their own reports, staff sees all."""
         return self if user.is_staff else self.filter(requested_by=user)
+
+    def with_operations(self) -> list[tuple[Report, Operation | None]]:
+        """Each with the export that makes it: two queries for any number of reports."""
+        reports = list(self)
+        kind = ContentType.objects.get_for_model(Report)
+        found = Operation.objects.filter(content_type=kind, object_id__in=[str(report.pk) for report in reports])
+        newest = {operation.object_id: operation for operation in found.order_by("created_at")}
+        return [(report, newest.get(str(report.pk))) for report in reports]
 
 
 class Report(models.Model):

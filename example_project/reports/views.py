@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from example_project.reports.exports import order, stop
 from example_project.reports.forms import ExportForm
 from example_project.reports.models import Report
-from example_project.reports.standing import standing, standings
 from example_project.scenarios import BY_NAME
 from jobtrack.errors import UsageError
-from jobtrack_django import fetch_result
+from jobtrack_django import cancel_effect, fetch_result
 from jobtrack_django.models import Operation
 from jobtrack_django.views import OutcomeView
+from jobtrack_django.views_progress import ProgressView
 
 LISTED = 50
 
@@ -36,7 +37,7 @@ def _report(request: Request, pk: int) -> Report:
 @require_GET
 def report_list(request: Request) -> HttpResponse:
     reports = Report.objects.visible_to(request.user).select_related("requested_by")[:LISTED]
-    return render(request, "reports/list.html", {"standings": standings(reports)})
+    return render(request, "reports/list.html", {"rows": reports.with_operations()})
 
 
 @require_http_methods(["GET", "POST"])
@@ -48,12 +49,6 @@ def export(request: Request) -> HttpResponse:
         messages.success(request, "The export is ordered.")
         return redirect(report)
     return render(request, "reports/export.html", {"form": form})
-
-
-@never_cache
-@require_GET
-def progress(request: Request, pk: int) -> HttpResponse:
-    return render(request, "reports/progress.html", {"standing": standing(_report(request, pk))})
 
 
 @require_POST
@@ -79,7 +74,7 @@ def file(request: Request, pk: int) -> FileResponse:
 
 
 class ReportOutcome(OutcomeView):
-    """How an export stands, for the script of the page and for programs, and when to ask again."""
+    """How an export stands, for programs, and when to ask again."""
 
     def may_see(self, request: HttpRequest, operation: Operation) -> bool:
         user, report = request.user, operation.subject
@@ -92,3 +87,23 @@ class ReportOutcome(OutcomeView):
         report = operation.subject
         stored = isinstance(report, Report) and report.stored_at is not None
         return reverse("reports:file", args=[operation.object_id]) if stored else None
+
+
+class ReportProgress(ProgressView, ReportOutcome):
+    """How an export stands, for the person who ordered it, with what this site adds to the box."""
+
+    template_name = "reports/progress.html"
+    box_template_name = "reports/box.html"
+
+    def get_operation(self, *_: Any, **named: Any) -> Operation | None:
+        user = self.request.user
+        report = Report.objects.visible_to(user).filter(pk=named["pk"]).first() if isinstance(user, User) else None
+        return self.find(report.operation.pk) if report and report.operation else None
+
+    def get_context_data(self, **context: Any) -> dict[str, Any]:
+        return {**context, "report": context["operation"].subject}
+
+    def get_box_data(self, **context: Any) -> dict[str, Any]:
+        operation, report = context["operation"], context["operation"].subject
+        rows = "" if report.rows is None else f"{report.rows:,}"
+        return {**context, "report": report, "rows": rows, "effect": cancel_effect(operation)}

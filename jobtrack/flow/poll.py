@@ -116,6 +116,7 @@ def _conclude(runtime: Runtime, turn: Turn, reply: Reply) -> Looked:
         recheck = max(now + gates.RECHECK, operation.not_before or now)
         held = replace(operation, not_before=recheck, delay_source=DelaySource.GATE.value)
         decision = decide_unsent(held, now=now, table=turn.table)
+    unsent = isinstance(reply, NoAnswer) and reply.sent is Sent.NEVER
     return settle(
         runtime,
         seen(operation, observation, turn.table, now),
@@ -127,7 +128,7 @@ def _conclude(runtime: Runtime, turn: Turn, reply: Reply) -> Looked:
         draw=draw,
         extra=told,
         lost=turn.lost,
-        sent=not (isinstance(reply, NoAnswer) and reply.sent is Sent.NEVER),
+        sent_at=None if unsent else turn.claim.now,
     )
 
 

@@ -42,9 +42,13 @@ def settle(
     draw: float | None = None,
     extra: tuple[Question, ...] = (),
     lost: int | None = None,
-    sent: bool = False,
+    sent_at: datetime | None = None,
 ) -> Looked:
-    """Row, audit entry, questions and follow-ups in one transaction under the fence; then wake-up and signals."""
+    """Row, audit entry, questions and follow-ups in one transaction under the fence; then wake-up and signals.
+
+    Args:
+        sent_at: the claim under which a request went out: it left then or a moment later. None: nothing was sent.
+    """
     asked = (*_questions(decision), *extra)
     wanted = _decided(runtime, operation, decision, now)
     committed = write(
@@ -60,9 +64,10 @@ def settle(
             "observation": story.observation(observation) if observation else None,
             "decision": story.decision(decision),
             "draw": draw,
+            "sent_at": story.instant(sent_at),
         },
     )
-    return Looked(operation=wanted, decision=decision, committed=committed, sent=sent)
+    return Looked(operation=wanted, decision=decision, committed=committed, sent=sent_at is not None)
 
 
 def write(

@@ -61,6 +61,7 @@ def sweep(runtime: Runtime, *, limit: int = 200, inline: bool = False) -> Swept:
     polled = len(advance(runtime, here)) if here else 0
     if due.deliveries and runtime.scheduler.deliver(due.deliveries) < len(due.deliveries):
         deliver(runtime, due.deliveries)
+    _attend(runtime)
     return Swept(
         found=len(due.operations),
         published=published,
@@ -68,6 +69,13 @@ def sweep(runtime: Runtime, *, limit: int = 200, inline: bool = False) -> Swept:
         deliveries=len(due.deliveries),
         more=due.more,
     )
+
+
+def _attend(runtime: Runtime) -> None:
+    """See that somebody does the chores: a worker, or else this process."""
+    runtime.chores.beat("sweeper")
+    if runtime.chores.due() and not runtime.scheduler.attend():
+        runtime.chores.run()
 
 
 def _over(runtime: Runtime, ids: Sequence[str]) -> list[str]:

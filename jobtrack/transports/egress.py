@@ -113,18 +113,23 @@ def target(
     Raises:
         TargetDenied: The URL is not one the table approves, or parsers could read it in different ways.
     """
-    if not _PLAIN.fullmatch(text):
-        raise TargetDenied("the URL holds a character that is not visible ASCII, or a backslash")
-    before_query = text.partition("?")[0]
-    if "@" in before_query.partition("://")[2].partition("/")[0]:
-        raise TargetDenied("the URL carries user information")
-    _check_path(before_query)
+    check_text(text)
     try:
         url = httpx.URL(text)
     except httpx.InvalidURL:
         raise TargetDenied("the URL cannot be read") from None
     check_url(url, table, policy, origins, credentials=credentials)
     return url
+
+
+def check_text(text: str) -> None:
+    """Refuse a URL that parsers could read in different ways, before anything parses it; raises TargetDenied."""
+    if not _PLAIN.fullmatch(text):
+        raise TargetDenied("the URL holds a character that is not visible ASCII, or a backslash")
+    before_query = text.partition("?")[0]
+    if "@" in before_query.partition("://")[2].partition("/")[0]:
+        raise TargetDenied("the URL carries user information")
+    _check_path(before_query)
 
 
 def _check_path(before_query: str) -> None:

@@ -43,6 +43,7 @@ from jobtrack.transports.network import (
     system_addresses,
 )
 from jobtrack.transports.proxy import Proxy, check_declared, check_tunnel, read_proxy
+from jobtrack.transports.tls import context as tls_context
 from jobtrack.transports.troubles import no_answer
 
 _KEEP_ALIVE_S = 4.0  # shorter than the usual idle limits of servers (5 s and more), so they rarely hang up first
@@ -69,7 +70,7 @@ class _Process:
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
-        return _tls(self._ca_file)
+        return tls_context(self._ca_file or certifi.where())
 
     def pool(self, *, loopback: bool) -> httpcore.ConnectionPool:
         """Connections of this process, by origin. Those to this machine are apart: they passed another check."""
@@ -115,13 +116,6 @@ class _Process:
             threads.shutdown(cancel_futures=True)
         for pool in pools:
             pool.close()
-
-
-def _tls(ca_file: str | None) -> ssl.SSLContext:
-    """Verify the peer and its name. The library's default context would read SSL_CERT_FILE and SSLKEYLOGFILE."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # requires a certificate for the host; TLS 1.2 or newer
-    context.load_verify_locations(cafile=ca_file or certifi.where())
-    return context
 
 
 class HttpxTransport:

@@ -83,6 +83,7 @@ def wake(*args: object, **hints: object) -> None:
     """Advance the named operations, then a bounded number of other due ones. No ids: only the latter."""
     del hints  # reserved for later releases
     runtime, ids = get_runtime(), opaque_ids(args)
+    runtime.chores.beat("worker")
     if ids:
         advance_flow.advance(runtime, ids)
     drain.run(runtime, asked=not ids)
@@ -117,7 +118,9 @@ def report_conflict(*args: object, **hints: object) -> None:
 def attend(*args: object, **hints: object) -> None:
     """Do the chores that are due: notices to people, lapsed questions, figures."""
     del args, hints
-    get_runtime().chores.run()
+    runtime = get_runtime()
+    runtime.chores.beat("worker")
+    runtime.chores.run()
 
 
 @shared_task(name=SWEEP, ignore_result=True, acks_late=True, max_retries=0, send_events=False, serializer="json")

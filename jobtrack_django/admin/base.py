@@ -1,8 +1,8 @@
-"""What both pages have in common: nobody writes a row here, and lists stay cheap on large tables."""
+"""What all pages have in common: nobody writes a row here, and lists stay cheap on large tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -12,16 +12,18 @@ from django.conf import settings
 from django.contrib import admin
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+from django.utils.text import capfirst
 from django.utils.timesince import timesince
 from django.utils.timezone import get_current_timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
 from jobtrack_django import conf
-from jobtrack_django.runtime import catalog
+from jobtrack_django.admin.keyset import KeysetChangeList, Order
+from jobtrack_django.admin.loose import values_of
 
 M = TypeVar("M", bound=Model)
 
@@ -49,9 +51,9 @@ def lenient_settings() -> conf.Settings:
 
 
 class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # Django's class is not generic at run time
-    """Counts at most ``MOST`` rows: nobody reads page 201, and counting a large table takes seconds."""
+    """Counts at most ``MOST`` rows: nobody reads page 21, and counting a large table takes seconds."""
 
-    MOST = 10_000
+    MOST = 1_000
 
     @cached_property
     def count(self) -> int:
@@ -62,17 +64,51 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # Django's class i
 class ReadOnlyAdmin(_ModelAdmin[M]):
     """Rows are shown, never written: the flows are the only writers."""
 
-    actions = None
+    actions: Any = None
+    change_list_template = "jobtrack/admin/change_list.html"
     list_per_page = 50
     paginator = BoundedPaginator
+    show_facets = admin.ShowFacets.NEVER  # they count the whole table, once for each choice
     show_full_result_count = False
+    sortable_by = ()  # few orders have an index: those are offered beside the list
 
     class Media:
-        css: ClassVar = {"all": ["jobtrack/admin.css"]}
+        css: ClassVar = {"all": ["jobtrack/admin.css", "jobtrack/lists.css"]}
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[M]:
         # Decisions are made on these pages: they read the database that takes the writes.
         return super().get_queryset(request).using(conf.settings().database)
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[KeysetChangeList]:
+        return KeysetChangeList
+
+    def list_order(self, request: HttpRequest, chosen: Mapping[str, str | None]) -> Order:
+        """The order of the list.
+
+        Args:
+            chosen: what is chosen in each filter, by the filter's parameter.
+        """
+        return Order(name="newest", columns=(self.opts.pk.attname,), descending=True)
+
+    def for_list(self, rows: QuerySet[M]) -> QuerySet[M]:
+        """The rows with what a list shows of others, and without columns that it does not show."""
+        return rows
+
+    def at_hand(self, request: HttpRequest, rows: Sequence[M]) -> None:
+        """Attach to the rows of one page what they need from elsewhere, in a fixed number of queries."""
+
+    def nothing(self, request: HttpRequest) -> str:
+        """What an empty list says."""
+        return _("There is nothing yet.")
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest | None = None) -> bool:
+        """Only what the filters offer. Django allows every column of the model, with or without an index."""
+        offered = self.get_list_filter(request) if request else self.list_filter
+        return any(_takes(each, lookup) for each in offered)
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        told = {"title": capfirst(self.opts.verbose_name_plural), "nothing": self.nothing(request)}
+        return super().changelist_view(request, {**told, **(extra_context or {})})
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -89,8 +125,16 @@ def shows(site: admin.AdminSite, model: type[Model], request: HttpRequest) -> bo
     return site.is_registered(model) and site.get_model_admin(model).has_view_permission(request)
 
 
+def _takes(offered: Any, lookup: str) -> bool:
+    """Whether an entry of ``list_filter`` uses this parameter."""
+    if isinstance(offered, type):
+        return getattr(offered, "parameter_name", None) == lookup
+    field = offered if isinstance(offered, str) else offered[0]
+    return lookup == field or lookup.startswith(f"{field}__")
+
+
 class ChoiceFilter(admin.SimpleListFilter):
-    """A filter whose choices are known without asking the database; ``column`` starts an index."""
+    """A filter with an equality on ``column``, which starts an index."""
 
     column = ""
 
@@ -98,14 +142,25 @@ class ChoiceFilter(admin.SimpleListFilter):
         return queryset.filter(**{self.column: self.value()}) if self.value() else queryset
 
 
-class ProviderFilter(ChoiceFilter):
-    """The tables this site knows, by the names of their files."""
-
-    title = lazy("provider")
-    parameter_name = column = "provider"
+class ValueFilter(ChoiceFilter):
+    """A filter that offers the values which are there, found by an index; and what is chosen, if it is not there."""
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, str]]:
-        return [(name, name) for name in catalog().ids()]
+        there = values_of(model_admin.model, self.column, conf.settings().database, held=self.among(request))
+        chosen = {self.value()} - {None, *there}
+        return [(value, self.label(value)) for value in (*there, *chosen) if value]
+
+    def among(self, request: HttpRequest) -> str | None:
+        """A column that must be null for a value to be offered; None: all values are."""
+        return None
+
+    def label(self, value: str) -> str:
+        return value
+
+
+class ProviderFilter(ValueFilter):
+    title = lazy("provider")
+    parameter_name = column = "provider"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,9 +190,16 @@ class Moment:
     @property
     def html(self) -> SafeString:
         """As ``exact``, and how long ago or ahead."""
-        return format_html('{} <span class="jobtrack-quiet">· {}</span>', self.exact, self._away())
+        return format_html('{} <span class="jobtrack-quiet">· {}</span>', self.exact, self.away)
 
-    def _away(self) -> str:
+    @property
+    def cell(self) -> SafeString:
+        """For lists: how long ago or ahead, and below it the exact instant."""
+        return beside(self.away, self.exact)
+
+    @property
+    def away(self) -> str:
+        """How long ago or ahead, in the reader's words."""
         if self.at > self.now:
             return _("in %s") % apart(self.now, self.at)
         return _("just now") if self.now - self.at < _MINUTE else _("%s ago") % apart(self.at, self.now)

@@ -62,7 +62,7 @@ class ResubmitForm(DecisionForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["confirm"].help_text = _("Its id is shown above, behind “Operation”. Nothing is sent without it.")
+        self.fields["confirm"].help_text = _("It stands in the heading of this page. Nothing is sent without it.")
 
     def clean_confirm(self) -> str:
         """Exact, so that nobody sends a job again by a click in the wrong tab."""
@@ -72,9 +72,12 @@ class ResubmitForm(DecisionForm):
         return typed
 
 
-_FORMS: Mapping[Option, type[DecisionForm]] = {Option.ATTACH_JOB: AttachForm, Option.RESUBMIT: ResubmitForm}
+def form_of(option: Option, *, doubtful: bool) -> type[DecisionForm]:
+    """The form that an option asks to be filled in.
 
-
-def form_of(option: Option) -> type[DecisionForm]:
-    """The form that an option asks to be filled in."""
-    return _FORMS.get(option, DecisionForm)
+    Args:
+        doubtful: whether the provider may have the job already, so that one more submission may make a second one.
+    """
+    if option is Option.ATTACH_JOB:
+        return AttachForm
+    return ResubmitForm if option is Option.RESUBMIT and doubtful else DecisionForm

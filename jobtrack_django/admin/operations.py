@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final
 
 from django.contrib import admin
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from jobtrack_django import conf, words
+from jobtrack_django.admin import searching, subjects
 from jobtrack_django.admin.base import (
     ChoiceFilter,
     Moment,
@@ -22,10 +25,11 @@ from jobtrack_django.admin.base import (
     shortened,
     shows,
 )
+from jobtrack_django.admin.bundling import bundle_url, route
+from jobtrack_django.admin.keyset import Order
 from jobtrack_django.admin.sheet import sheet
 from jobtrack_django.asides import failing_events, open_reasons, with_failing_follow_ups, with_open_questions
 from jobtrack_django.models import Escalation, Operation
-from jobtrack_django.storable import storable
 from jobtrack_django.store import DjangoStore
 
 
@@ -37,34 +41,50 @@ class StateFilter(ChoiceFilter):
         return [(str(state), str(label)) for state, label in words.STATES.items()]
 
 
+class CreatedFilter(admin.SimpleListFilter):
+    title = _("created")
+    parameter_name = "created"
+    column = "created_at"
+    _WITHIN: Final = {"1": timedelta(days=1), "7": timedelta(days=7), "30": timedelta(days=30)}
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> Sequence[tuple[str, Any]]:
+        return [("1", _("in the last 24 hours")), ("7", _("in the last 7 days")), ("30", _("in the last 30 days"))]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        within = self._WITHIN.get(self.value() or "")
+        return queryset if within is None else queryset.filter(created_at__gte=DjangoStore(queryset.db).now() - within)
+
+
+NEWEST: Final = Order(name="newest", columns=("created_at", "id"), descending=True)
+
+
 class OperationAdmin(ReadOnlyAdmin[Operation]):
-    list_display = ("called", "stands", "next_look", "last_word", "job", "created")
-    list_filter = (StateFilter, ProviderFilter, "created_at")
+    list_display = ("called", "stands", "next_look", "last_word", "job", "subject", "created")
+    list_filter = (StateFilter, ProviderFilter, CreatedFilter)
     search_fields = ("id",)  # only switches the search box on; `get_search_results` says what is searched
-    search_help_text = _("The whole id, job id or reference, exactly as it is written.")
-    ordering = ("-created_at",)
+    search_help_text = searching.HELP
     change_form_template = "jobtrack/admin/operation.html"
 
+    def list_order(self, request: HttpRequest, chosen: Mapping[str, str | None]) -> Order:
+        return NEWEST
+
     def get_search_results(
-        self,
-        request: HttpRequest,
-        queryset: QuerySet[Operation],
-        search_term: str,
+        self, request: HttpRequest, queryset: QuerySet[Operation], search_term: str
     ) -> tuple[QuerySet[Operation], bool]:
-        """Exact, so that three indexes answer; a pattern would read the whole table."""
-        term = storable(search_term.strip())
-        if not term:
-            return queryset, False
-        return queryset.filter(Q(pk=term) | Q(job_id=term) | Q(reference=term)), False
+        return searching.found(request, queryset, search_term, searching.operations), False
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Operation]:
-        return with_failing_follow_ups(with_open_questions(super().get_queryset(request)))
+    def for_list(self, rows: QuerySet[Operation]) -> QuerySet[Operation]:
+        rows = rows.defer("sealed", "params", "permits", "evidence", "kept", "error", "doubt")  # some are long
+        return with_failing_follow_ups(with_open_questions(rows))
 
-    @admin.display(description=_("id, reference"), ordering="id")
+    def at_hand(self, request: HttpRequest, rows: Sequence[Operation]) -> None:
+        subjects.attach(self.admin_site, request, rows)
+
+    @admin.display(description=_("id, reference"))
     def called(self, operation: Operation) -> SafeString:
         return beside(shortened(operation.pk), operation.reference)
 
-    @admin.display(description=_("state, because"), ordering="state")
+    @admin.display(description=_("state, because"))
     def stands(self, operation: Operation) -> SafeString:
         """With what a person is asked, else why it failed, and which follow-ups do not get through."""
         asked = ", ".join(map(words.reason_title, open_reasons(operation)))
@@ -88,9 +108,16 @@ class OperationAdmin(ReadOnlyAdmin[Operation]):
             return str(words.UNDER_WAY).format(f"{operation.lease_until:%Y-%m-%d %H:%M:%S} UTC")
         return f"{operation.wake_at:%Y-%m-%d %H:%M:%S} UTC: {words.delay_label(operation.delay_source)}"
 
-    @admin.display(description=_("created"), ordering="created_at")
+    @admin.display(description=_("belongs to"), empty_value="–")
+    def subject(self, operation: Operation) -> SafeString | None:
+        return subjects.cell(operation)
+
+    @admin.display(description=_("created"))
     def created(self, operation: Operation) -> str:
         return f"{operation.created_at:%Y-%m-%d %H:%M:%S} UTC"
+
+    def get_urls(self) -> list[URLPattern]:
+        return [route(self), *super().get_urls()]
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
@@ -102,6 +129,10 @@ class OperationAdmin(ReadOnlyAdmin[Operation]):
             (question, words.reason_title(question.reason), Moment.of(question.opened_at, now))
             for question in obj.escalations.using(using)
         ]
-        links = {"questions": questions, "questions_open": shows(self.admin_site, Escalation, request)}
+        links = {
+            "questions": questions,
+            "questions_open": shows(self.admin_site, Escalation, request),
+            "bundle_url": bundle_url(self.admin_site, request, obj),
+        }
         shown = {**context, **sheet(obj, now), **links}
         return super().render_change_form(request, shown, *args, **kwargs)

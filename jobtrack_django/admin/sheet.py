@@ -16,7 +16,7 @@ from jobtrack_django.admin.base import Moment, apart
 from jobtrack_django.admin.submission import beside_the_job, submission, unaccepted
 from jobtrack_django.followups import FollowUp, follow_ups
 from jobtrack_django.models import Operation
-from jobtrack_django.narrative import LIMIT, Fold, Line, check_chain, history, story
+from jobtrack_django.narrative import LIMIT, Fold, Line, check_chain, history, story, webhooks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +27,16 @@ class Counter:
     used: int
     allowed: int
 
+    @property
+    def text(self) -> str:
+        """In one phrase."""
+        return _("%(name)s: %(used)s of %(allowed)s") % {"name": self.name, "used": self.used, "allowed": self.allowed}
+
 
 def sheet(operation: Operation, now: datetime) -> dict[str, Any]:
-    """Everything the pages say about an operation; two queries, for the audit entries and the follow-ups."""
+    """Everything the pages say about an operation; a query each for entries, webhooks, follow-ups and result."""
     entries = history(operation)
-    told = story(entries)
+    told = story(entries, webhooks(operation))
     return {
         "operation": operation,
         "state": words.state_label(operation.state),
@@ -51,7 +56,8 @@ def sheet(operation: Operation, now: datetime) -> dict[str, Any]:
         "next_look": Moment.of(operation.wake_at, now),
         "not_before": Moment.of(operation.not_before, now) if (operation.not_before or now) > now else None,
         "next_why": words.delay_label(operation.delay_source),
-        "counters": _counters(operation),
+        "counters": (counters := _counters(operation)),
+        "main_counters": [each for each in counters if each.used],
         "follow_ups": [_follow_up(told, now) for told in follow_ups(operation)],
         "story": [_row(line, now) for line in told],
         "chain": check_chain(operation, entries),

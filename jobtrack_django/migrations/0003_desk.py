@@ -29,6 +29,20 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='Dashboard',
+            fields=[
+            ],
+            options={
+                'verbose_name': 'dashboard',
+                'verbose_name_plural': 'dashboard',
+                'proxy': True,
+                'default_permissions': (),
+                'indexes': [],
+                'constraints': [],
+            },
+            bases=('jobtrack.dailyfigure',),
+        ),
+        migrations.CreateModel(
             name='DecisionBatch',
             fields=[
                 ('id', models.BigAutoField(primary_key=True, serialize=False)),
@@ -102,7 +116,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AlterModelOptions(
             name='escalation',
-            options={'ordering': ['-opened_at', '-id'], 'permissions': [('extend_operation', 'Can extend an operation'), ('look_again', 'Can ask a provider once more'), ('repair_access', 'Can state that access was repaired'), ('retry_delivery', 'Can run a follow-up again'), ('close_escalation', 'Can close an escalation'), ('look_up_submission', 'Can ask a provider whether it has a job'), ('attach_job', 'Can name the job of an operation'), ('resubmit_operation', 'Can submit a job once more'), ('cancel_operation', 'Can ask a provider to cancel a job'), ('fetch_result', 'Can fetch a result again'), ('decide_in_bulk', 'Can decide many questions at once'), ('download_bundle', 'Can download a support bundle')], 'verbose_name': 'escalation', 'verbose_name_plural': 'escalations (needs decision)'},
+            options={'ordering': ['-opened_at', '-id'], 'permissions': [('extend_operation', 'Can extend an operation'), ('look_again', 'Can ask a provider once more'), ('repair_access', 'Can state that access was repaired'), ('retry_delivery', 'Can run a follow-up again'), ('close_escalation', 'Can close an escalation'), ('look_up_submission', 'Can ask a provider whether it has a job'), ('attach_job', 'Can name the job of an operation'), ('resubmit_operation', 'Can submit a job once more'), ('cancel_operation', 'Can ask a provider to cancel a job'), ('fetch_result', 'Can fetch a result again'), ('decide_in_bulk', 'Can decide many questions at once'), ('download_bundle', 'Can download a support bundle')], 'verbose_name': 'escalation', 'verbose_name_plural': 'needs decision'},
         ),
         migrations.AddField(
             model_name='escalation',
@@ -164,7 +178,27 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='escalation',
+            index=models.Index(fields=['provider', 'decided_at', 'risk', 'opened_at'], name='jobtrack_escalation_urgent'),
+        ),
+        migrations.AddIndex(
+            model_name='escalation',
             index=models.Index(fields=['reason', 'decided_at', 'opened_at'], name='jobtrack_escalation_reason'),
+        ),
+        migrations.AlterModelOptions(
+            name='webhookreceipt',
+            options={'verbose_name': 'webhook receipt', 'verbose_name_plural': 'webhook receipts'},
+        ),
+        migrations.AddIndex(
+            model_name='operation',
+            index=models.Index(fields=['provider', 'created_at'], name='jobtrack_op_by_provider'),
+        ),
+        migrations.RemoveIndex(
+            model_name='operation',
+            name='jobtrack_op_provider',
+        ),
+        migrations.AddIndex(
+            model_name='escalation',
+            index=models.Index(fields=['opened_at'], name='jobtrack_escalation_opened'),
         ),
         migrations.AddIndex(
             model_name='operation',

@@ -373,3 +373,30 @@ def test_scenarios_that_hold_back_an_account_share_it_with_nobody() -> None:
     accounts = Counter((scenario.table, scenario.account) for scenario in SCENARIOS)
     shared = [s.name for s in SCENARIOS if s.name in holding and accounts[s.table, s.account] > 1]
     assert shared == []
+
+
+# --- the console ----------------------------------------------------------------------------------------
+
+
+def console(simulator: Simulator, query: str = "") -> str:
+    return ask(simulator, "GET", f"/console?q={query}", token="").body.decode()
+
+
+def test_the_console_tells_people_whether_an_export_exists_without_moving_it(simulator: Simulator) -> None:
+    job = create(simulator, "waits")
+    shown = [console(simulator, each) for each in ("", job, "op-1", "op-2", "<b>")]
+    assert [job in page for page in shown] == [True, True, True, False, False]
+    assert ("ACME has no export for <code>op-2</code>." in shown[3], "<b>" in shown[4]) == (True, False)
+    assert [reply.json["status"] for reply in looks(simulator, job, 2)] == ["running", "on_hold"]
+    assert "<td>on_hold</td>" in console(simulator, job)
+
+
+def test_an_export_that_is_mended_on_the_console_goes_on_as_it_should(simulator: Simulator) -> None:
+    job = create(simulator, "unauthorized")
+    looks(simulator, job, 2)
+    elsewhere = ask(simulator, "POST", f"/console/{job}/mend", token="", Sec_Fetch_Site="cross-site").http
+    mended = ask(simulator, "POST", f"/console/{job}/mend", token="").http
+    missing = ask(simulator, "POST", "/console/exp_none/mend", token="").http
+    assert (elsewhere, mended, missing) == (403, 200, 404)
+    assert looks(simulator, job, 4)[-1].json["status"] == "succeeded"
+    assert "Mend it" not in console(simulator, job)

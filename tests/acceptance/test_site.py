@@ -138,8 +138,8 @@ def export(browser: httpx.Client, scenario: str, name: str = "Invoices") -> str:
 
 
 def outcome_of(browser: httpx.Client, path: str) -> str:
-    """The address of the JSON that a progress page asks."""
-    found = re.search(r'data-outcome="([^"]+)"', browser.get(path).text)
+    """The address of the JSON that a progress page names for programs."""
+    found = re.search(r'<link rel="alternate" type="application/json" href="([^"]+)"', browser.get(path).text)
     assert found is not None
     return found[1]
 
@@ -183,7 +183,7 @@ def test_a_refresh_finds_the_same_operation_and_sends_nothing(site: Site) -> Non
         path = export(browser, "success")
         pages = [browser.get(path).text for _ in range(3)]
         told = [outcome(browser, path).json() for _ in range(5)]
-    assert {page.count(">ordered<") for page in pages} == {1}
+    assert {page.count("It is about to be sent.") for page in pages} == {1}
     assert ({each["state"] for each in told}, len({each["operation_id"] for each in told})) == ({"ready"}, 1)
     assert site.log() == before
 
@@ -199,6 +199,18 @@ def test_a_form_that_is_sent_twice_orders_one_report(site: Site) -> None:
         listed = browser.get("/").text
     assert sent[0].url == sent[1].url
     assert listed.count(">Twice<") == 1
+
+
+def test_the_script_of_the_page_is_given_the_box_alone(site: Site) -> None:
+    """R-CALL-2: with a tag, when to ask again, and never a redirect to the login."""
+    with site.browser("ann") as ann, site.browser() as nobody:
+        path = export(ann, "stuck")
+        address = re.search(r'data-url="([^"]+)"', ann.get(path).text)[1]
+        box = ann.get(address)
+        unchanged = ann.get(address, headers={"If-None-Match": box.headers["ETag"]})
+        refused = nobody.get(address)
+    assert (address, unchanged.status_code, refused.status_code) == (f"{path}?fragment", 304, 401)
+    assert (box.text.startswith("<section"), int(box.headers["Retry-After"]) >= 1) == (True, True)
 
 
 def test_the_outcome_says_when_to_ask_again_and_is_kept_from_others(site: Site) -> None:
@@ -224,8 +236,8 @@ def test_a_report_comes_to_its_file_without_javascript_and_without_a_broker(site
         saved = browser.get(wait_for_file(browser, path))
         ended, listed = browser.get(path).text, browser.get("/").text
         his = admin.get(f"{path}file/")
-    assert '<noscript><meta http-equiv="refresh" content="5"></noscript>' in under_way
-    assert ("http-equiv" in ended, f"{ROWS:,}" in ended, "The report is ready." in ended) == (False, True, True)
+    assert re.search(r'<noscript><meta http-equiv="refresh" content="[1-9]\d?"></noscript>', under_way)
+    assert ("http-equiv" in ended, f"{ROWS:,}" in ended, "It is done." in ended) == (False, True, True)
     assert ("<b>November" in ended + listed, "&lt;b&gt;November&lt;/b&gt;" in listed) == (False, True)
     assert (saved.headers["Content-Disposition"], saved.content.count(b"\n")) == (
         'attachment; filename="report.csv"',
@@ -253,7 +265,7 @@ def test_a_lost_answer_is_told_and_cleared_up_without_a_second_export(site: Site
         ["submission_unknown"],
         False,
     )
-    assert "A person decides how to go on." in page
+    assert "somebody is looking into it" in page
     assert site.seen(told["operation_id"], "submit") == ["lost"]
     assert site.seen(other["operation_id"], "submit") == ["lost", "accepted"]
     assert [site.made(each["operation_id"]) for each in (told, other)] == [1, 1]
@@ -274,7 +286,7 @@ def test_an_export_is_cancelled_by_its_button_once_the_provider_says_so(site: Si
     assert (effect in before, effect in page) == (False, True)
     assert site.seen(told["operation_id"], "cancel") == ["cancelling"]
     assert site.seen(told["operation_id"])[-1] == "canceled"
-    assert "The export was cancelled at ACME." in again
+    assert "It was cancelled." in again
     assert '<p class="message" role="status">' in again  # why it cannot be cancelled again
 
 
@@ -285,7 +297,7 @@ def test_an_unknown_state_waits_for_a_person_and_the_page_says_so(site: Site, sw
         told = wait_for(browser, path, "escalated")
         answer, page = outcome(browser, path), browser.get(path).text
     assert (told["needs_decision"], "Retry-After" in answer.headers) == (["unknown_state"], False)
-    assert "A person decides how to go on." in page
+    assert "somebody is looking into it" in page
     assert site.seen(told["operation_id"]) == ["running", "paused"]
 
 
@@ -392,4 +404,4 @@ def test_every_file_a_page_names_is_there(site: Site, tracked: dict[str, str]) -
         pages = [browser.get(page.format(**tracked)).text for page in PAGES]
         files = sorted(set(re.findall(r'(?:src|href)="(/static/[^"]+)"', "".join(pages))))
         missing = [path for path in files if browser.get(path).status_code != 200]
-    assert ("/static/reports/progress.js" in files, missing) == (True, [])
+    assert ("/static/jobtrack/progress.js" in files, missing) == (True, [])

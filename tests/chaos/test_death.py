@@ -40,16 +40,19 @@ def kill_flush_restart(rig: Rig, broker: Valkey | Rabbit) -> None:
     rig.check()
 
 
+@pytest.mark.crash
 def test_two_hundred_operations_survive_a_killed_worker_and_a_flushed_redis(rig, valkey) -> None:
     """INV-06, 16, 24: all end rightly, none over budget, none before guidance, all chains verify."""
     kill_flush_restart(rig, valkey)
 
 
+@pytest.mark.crash
 def test_two_hundred_operations_survive_a_killed_worker_and_a_purged_rabbitmq(tmp_path, rabbit) -> None:
     with rig_on(tmp_path, rabbit) as rig:
         kill_flush_restart(rig, rabbit)
 
 
+@pytest.mark.crash
 def test_a_killed_worker_is_made_up_for_by_the_sweeper_of_another(rig, valkey) -> None:
     """INV-16: looked at again within lease + sweep + 2 s although Redis holds its messages back for an hour."""
     doomed = rig.ready_worker(CHAOS_SWEEP="no")
@@ -67,6 +70,7 @@ def test_a_killed_worker_is_made_up_for_by_the_sweeper_of_another(rig, valkey) -
     rig.check()
 
 
+@pytest.mark.crash
 def test_a_restarted_redis_loses_every_message_and_nothing_else(rig, valkey) -> None:
     """A worker may end with its broker (a defect of Celery 5.7); its supervisor starts it again."""
     rig.drive("track", 30, 2, 1)
@@ -86,6 +90,7 @@ def test_a_restarted_redis_loses_every_message_and_nothing_else(rig, valkey) -> 
     rig.check()
 
 
+@pytest.mark.crash
 def test_a_rabbitmq_that_ends_and_comes_back_empty_costs_nothing_but_time(tmp_path, rabbit) -> None:
     """The server is shared, so it stays; a door before it is shut, its queue is emptied, and the door opens again."""
     parts = urlsplit(RABBIT)

@@ -181,7 +181,7 @@ def test_provider_text_cannot_steer_the_terminal(text: str) -> None:
 # --- schema -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["provider", "outcome"])
+@pytest.mark.parametrize("name", ["provider", "outcome", "notice"])
 def test_schema_prints_what_is_published(name: str) -> None:
     code, document = as_json("schema", name)
     assert (code, document["$id"]) == (0, f"urn:jobtrack:schema:{name}-1")

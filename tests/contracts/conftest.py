@@ -40,6 +40,7 @@ class Bench:
     entries: Callable[[str], list[tuple[int, str, str, str]]]  # (seq, previous, hash, text) of one operation
     outbox: Callable[[str], list[tuple[str, str]]]  # (event, last error) of the undelivered
     texts: Callable[[], dict[str, str]]  # digest -> text of the tables
+    ended: Any = None  # operation id -> (when it ended, how long after the look before); None: not kept
 
     def unsent(self, operation_id: str = "op-1", **changes: Any) -> Operation:
         """A submission that is stored and due, of which nothing was sent; added."""
@@ -125,6 +126,7 @@ def django_bench() -> Bench:
             *("hint_floor", "noticed_at"),
         ),
         models.Delivery: ("due_at", "lease_until", "wake_until"),
+        models.Escalation: ("opened_at",),
     }
 
     def shift(duration: timedelta) -> None:
@@ -145,6 +147,7 @@ def django_bench() -> Bench:
             .values_list("event", "last_error")
         ),
         texts=lambda: dict(models.TableText.objects.values_list("digest", "text")),
+        ended=lambda i: models.Operation.objects.values_list("ended_at", "seen_within").get(pk=i),
     )
 
 

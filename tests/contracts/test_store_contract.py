@@ -9,13 +9,13 @@ from datetime import timedelta
 
 import pytest
 
-from jobtrack.core.escalation import Option, Question, Reason, Resolution
+from jobtrack.core.escalation import Option, Proposal, Question, Reason, Resolution
 from jobtrack.core.gate import OPEN, GateState, HoldReason
 from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import Budget, Lease, OperationState, Spent
 from jobtrack.errors import AlreadyDecided, OperationNotFound, StaleEvidence, StoreError
 from jobtrack.records import Commit, Committed, Followup
-from tests.contracts.conftest import FLOOR, HOUR, LEASE, TABLE, Bench, memory_bench
+from tests.contracts.conftest import FLOOR, HOUR, LEASE, TABLE, Bench, django_bench, memory_bench
 
 S = OperationState
 SECOND = timedelta(seconds=1)
@@ -611,6 +611,110 @@ class TestDeliveries:
         bench.store.fail_delivery(taken, owner="other", error="boom", again_in=None, question=question)
         assert bench.outbox("op-1") == [("on_success", "")]
         assert bench.store.open_escalations("op-1") == []
+
+
+class TestProposals:
+    """A first person's word, where a site wants two (INV-28)."""
+
+    FIRST = Proposal(option=Option.CLOSE, actor="ada", reason="seen to it", job_id="exp_9")
+
+    def test_it_is_kept_with_its_time_and_makes_older_pages_stale(self, bench: Bench):
+        asked = stopped(bench)
+        before = bench.row()
+        kept = bench.store.propose(asked.id, self.FIRST, {"event": "proposal"}, version=1)
+        assert kept == replace(asked, version=2, proposal=replace(self.FIRST, at=kept.proposal.at))
+        assert kept.proposal.at is not None
+        assert bench.store.escalation(asked.id) == kept
+        assert bench.store.open_escalations("op-1") == [kept]
+        assert [json.loads(text)["event"] for *_, text in bench.entries("op-1")] == ["track", "poll", "proposal"]
+        assert bench.row() == replace(before, audit_seq=3, audit_head=bench.row().audit_head)
+        assert bench.audited("op-1").faults == ()
+        with pytest.raises(StaleEvidence):
+            bench.store.resolve(answer(asked), finished(bench.row(), S.ABANDONED), {"event": "decision"})
+        assert bench.store.escalation(asked.id) == kept
+
+    def test_another_takes_its_place(self, bench: Bench):
+        asked = stopped(bench)
+        bench.store.propose(asked.id, self.FIRST, {"event": "proposal"}, version=1)
+        other = replace(self.FIRST, option=Option.LOOK_AGAIN, actor="bob", job_id="")
+        kept = bench.store.propose(asked.id, other, {"event": "proposal"}, version=2)
+        assert (kept.proposal.option, kept.proposal.actor, kept.proposal.job_id) == (Option.LOOK_AGAIN, "bob", "")
+
+    def test_a_stale_one_and_one_for_a_decided_question_are_refused(self, bench: Bench):
+        asked = stopped(bench)
+        entries = bench.entries("op-1")
+        with pytest.raises(StaleEvidence):
+            bench.store.propose(asked.id, self.FIRST, {"event": "proposal"}, version=7)
+        with pytest.raises(OperationNotFound):
+            bench.store.propose("999", self.FIRST, {"event": "proposal"}, version=1)
+        assert (bench.store.escalation(asked.id), bench.entries("op-1")) == (asked, entries)
+        bench.store.resolve(answer(asked), finished(bench.row(), S.ABANDONED), {"event": "decision"})
+        with pytest.raises(AlreadyDecided):
+            bench.store.propose(asked.id, self.FIRST, {"event": "proposal"}, version=1)
+        assert bench.store.escalation(asked.id).proposal is None
+
+    def test_new_evidence_drops_it(self, bench: Bench):
+        """What was proposed was about the evidence of its time."""
+        taken = delivery(bench)
+        question = Question(reason=Reason.DELIVERY_FAILED, detail="boom")
+        bench.store.fail_delivery(taken, owner="w1", error="boom", again_in=None, question=question)
+        (asked,) = bench.store.open_escalations("op-1")
+        bench.store.propose(asked.id, self.FIRST, {"event": "proposal"}, version=1)
+        bench.store.note("op-1", {"event": "conflict"}, question=replace(question, detail="boom again"))
+        (renewed,) = bench.store.open_escalations("op-1")
+        assert (renewed.id, renewed.version, renewed.detail, renewed.proposal) == (asked.id, 3, "boom again", None)
+
+
+class TestUnanswered:
+    def test_those_that_have_waited_come_in_order_and_in_parts(self, bench: Bench):
+        first = stopped(bench, "op-1")
+        second = stopped(bench, "op-2")
+        other = Question(reason=Reason.STALLED, detail="")
+        stopped(bench, "op-3", questions=(other,))
+        look = {"since": HOUR, "limit": 9}
+        assert bench.store.unanswered(BLOCKING.reason, **look) == []
+        bench.shift(HOUR + SECOND)
+        late = stopped(bench, "op-4")
+        found = bench.store.unanswered(BLOCKING.reason, **look)
+        assert [each.id for each in found] == [first.id, second.id]
+        assert [each.id for each in bench.store.unanswered(BLOCKING.reason, since=HOUR, limit=1)] == [first.id]
+        rest = bench.store.unanswered(BLOCKING.reason, **look, after_id=first.id)
+        assert [each.id for each in rest] == [second.id]
+        bench.store.resolve(answer(first), finished(bench.row(), S.ABANDONED), {"event": "decision"})
+        assert [each.id for each in bench.store.unanswered(BLOCKING.reason, **look)] == [second.id]
+        assert late.id not in [each.id for each in bench.store.unanswered(BLOCKING.reason, **look)]
+
+
+# The store in memory keeps no figures.
+
+
+@pytest.mark.database
+@pytest.mark.django_db
+@pytest.mark.parametrize("minutes", [10, None])
+def test_the_end_is_dated_and_the_look_before_it_measured(minutes):
+    """R-METRIC: so late, at most, was it seen."""
+    bench = django_bench()
+    now = bench.store.now()
+    bench.add(observed_at=None if minutes is None else now - timedelta(minutes=minutes))
+    assert bench.ended("op-1") == (None, None)
+    (claim,) = bench.claim()
+    ended = replace(finished(claim.operation), observed_at=now)
+    bench.store.commit([Commit(operation=ended, entry={"event": "poll"})])
+    at, within = bench.ended("op-1")
+    assert now <= at <= bench.store.now()
+    assert (within is None) == (minutes is None)
+    assert within is None or timedelta(minutes=10) <= within < timedelta(minutes=11)
+
+
+@pytest.mark.database
+@pytest.mark.django_db
+def test_what_a_person_abandons_was_not_seen_to_end():
+    bench = django_bench()
+    asked = stopped(bench)
+    bench.store.resolve(answer(asked), finished(bench.row(), S.ABANDONED), {"event": "decision"})
+    at, within = bench.ended("op-1")
+    assert at is not None
+    assert within is None
 
 
 def test_fifty_threads_claim_each_row_in_memory_once():

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 from django.contrib import admin
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from django.db import connection
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone, translation
@@ -68,14 +68,14 @@ def test_a_list_costs_the_same_for_10_and_for_200_rows(jobtrack: Rehearsal, clie
     queries()  # content types and the like are read once
     few = queries()
     ask(190)
-    assert queries() == few <= 4
+    assert queries() == few <= 6
 
 
 def test_operations_are_listed_with_when_and_why_the_next_look_is(jobtrack: Rehearsal, client):
     operation = track("acme-export", job_id="exp_1", operation_id="op-1", reference="invoice 7")
     page = read(client.get(LISTS["operations"])).text
     next_look = f"{operation.wake_at:%Y-%m-%d %H:%M:%S} UTC: first look"
-    assert f"op-1 invoice 7 running {next_look} – exp_1 acme-export / default 2030-01-07 12:00:00 UTC" in page
+    assert f"op-1 invoice 7 running {next_look} – exp_1 acme-export / default – 2030-01-07 12:00:00 UTC" in page
 
 
 def test_a_request_under_way_is_said_instead_of_the_next_look(jobtrack: Rehearsal, client):
@@ -164,9 +164,11 @@ def test_nothing_is_0_minutes_away(away, said):
 def test_the_search_is_exact(jobtrack: Rehearsal, client, query, found):
     for number, reference in enumerate(["invoice 7", "invoice 7", ""], 1):
         track("acme-export", job_id=f"exp_{number}", operation_id=f"op-{number}", reference=reference)
-    response = client.get(LISTS["operations"], {"q": query})
+    with CaptureQueriesContext(connection) as captured:
+        response = client.get(LISTS["operations"], {"q": query})
     assert sorted(row.pk for row in response.context["cl"].result_list) == found
-    assert "LIKE" not in str(response.context["cl"].queryset.query)
+    looked_up = [each["sql"] for each in captured if 'FROM "jobtrack_operation"' in each["sql"].replace("`", '"')]
+    assert [sql for sql in looked_up if " LIKE " in sql or " OR " in sql] == []
 
 
 @pytest.mark.parametrize(
@@ -199,7 +201,7 @@ def test_open_questions_come_first_and_alone_unless_asked_otherwise(jobtrack: Re
     }
     assert listed == {"": [second.pk], "no": [second.pk], "yes": [first.pk], "all": [second.pk, first.pk]}
     page = read(client.get(LISTS["escalations"])).text
-    assert "Close, ann" in page
+    assert "paused – Close ann" in page
     for query in ({"reason": "unknown_state"}, {"provider": "acme-export"}):
         assert client.get("/admin/jobtrack/escalation/", query).context["cl"].result_count == 1
 
@@ -443,10 +445,12 @@ def test_every_control_has_a_label_and_headings_follow_each_other(jobtrack: Rehe
 
 
 def test_nothing_is_written_here():
+    anybody = RequestFactory().get("/")
+    anybody.user = AnonymousUser()
     for model, model_admin in ((Operation, pages.OperationAdmin), (Escalation, pages.EscalationAdmin)):
         made = model_admin(model, admin.AdminSite())
         allowed = [made.has_add_permission(None), made.has_change_permission(None), made.has_delete_permission(None)]
-        assert (allowed, made.get_actions(None)) == ([False] * 3, {})
+        assert (allowed, made.get_actions(anybody)) == ([False] * 3, {})
 
 
 @pytest.mark.parametrize(("wanted", "registered"), [(True, True), (False, False)])

@@ -10,7 +10,7 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 
-from jobtrack.core.escalation import Option, Question, Reason
+from jobtrack.core.escalation import ALLOWED, Option, Question, Reason, Refusal
 from jobtrack_django import get_operation, track, words
 from jobtrack_django.models import AuditEntry, Delivery, Escalation
 from jobtrack_django.testing import Rehearsal, answer
@@ -245,7 +245,7 @@ def test_the_permission_of_another_option_is_not_enough(jobtrack: Rehearsal, opt
     assert state() == before
     page = client.get(question_url(escalation))
     assert [b.permitted for b in page.context["buttons"]] == [b.option.value != option for b in page.context["buttons"]]
-    permission = words.CHOICES[Option(option)].permission
+    permission = dict(Escalation._meta.permissions)[words.CHOICES[Option(option)].permission]
     offered = {button.option.value for button in page.context["buttons"]}
     assert (f"it needs the permission “{permission}”" in read(page).text) == (option in offered)
 
@@ -366,7 +366,18 @@ def test_every_reason_and_option_has_its_words():
     assert set(words.QUESTIONS) == set(Reason)
     assert set(words.CHOICES) == set(Option)
     given = {codename for codename, _ in Escalation._meta.permissions}
-    assert {choice.permission for choice in words.CHOICES.values()} == given
+    assert given - {choice.permission for choice in words.CHOICES.values()} == {"decide_in_bulk", "download_bundle"}
+    assert set(words.REFUSALS) == set(Refusal)
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_every_question_says_when_each_of_its_options_is_right(reason):
+    """R-ESC-2: from the page's text alone; and no option that would be refused is recommended."""
+    asked = words.QUESTIONS[reason]
+    assert tuple(asked.fits) == ALLOWED[reason] or set(asked.fits) == set(ALLOWED[reason])
+    assert all((str(asked.check), *map(str, asked.fits.values())))
+    told = " ".join(map(str, (asked.ask, asked.check, *asked.fits.values())))
+    assert len(told.split()) <= 70, told  # a question is read in a quarter of a minute
 
 
 @pytest.mark.parametrize("reason", list(Reason))
@@ -386,7 +397,7 @@ def test_every_question_can_be_read_and_offers_what_core_allows(jobtrack: Rehear
     assert tuple(button.option for button in response.context["buttons"]) == options(reason, operation, table)
     assert str(words.QUESTIONS[reason].ask) in page.text
     for button in response.context["buttons"]:
-        read(logged_in(ann).get(button.url))
+        read(logged_in(ann).get(decide_url(escalation, button.option.value)))
 
 
 # --- words of a newer release -----------------------------------------------------------------------
@@ -416,7 +427,7 @@ def test_an_option_of_a_newer_release_can_be_read(jobtrack: Rehearsal, ann):
     escalation, client = asks(jobtrack, PAUSED), logged_in(ann)
     jobtrack.decide(escalation.operation, "close", actor="bob", reason="no longer needed")
     Escalation.objects.update(option="of_a_newer_release")
-    assert "of_a_newer_release, bob" in read(client.get(LISTS[0])).text
+    assert "of_a_newer_release bob" in read(client.get(LISTS[0])).text
     page = read(client.get(question_url(escalation))).text
     assert "bob decided “of_a_newer_release”" in page
     assert "Why: “no longer needed”" in page

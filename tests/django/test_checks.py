@@ -272,6 +272,48 @@ def test_limits_that_contradict_each_other(settings):
     assert ids() == ["W009"]
 
 
+def told(**notifier):
+    return {"NOTIFIERS": {"night": notifier}, "SITE_URL": "https://desk.example"}
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("tests.django.notices_desk.nobody", "cannot be imported (ImportError)"),
+        ("nowhere.to.be.found", "cannot be imported (ModuleNotFoundError)"),
+        ("tests.django.broken_handler.handle", "cannot be imported"),
+        ("tests.django.notices_desk.SITE_URL", "is no function"),
+    ],
+)
+def test_functions_that_cannot_be_called(settings, path, words):
+    settings.JOBTRACK = told(kind="callable", path=path)
+    (number, text), *more = found()
+    assert (number, more) == ("E011", [])
+    assert text.startswith(f"NOTIFIERS['night']['path']: {path!r} {words}")
+    settings.JOBTRACK = {"POLICY": path}
+    assert ids() == ["E011"]
+    settings.JOBTRACK = {"POLICY": "tests.django.notices_desk.take"}
+    assert ids() == []
+
+
+def test_notices_without_a_link(settings):
+    settings.JOBTRACK = {"NOTIFIERS": {"night": {"kind": "email", "to": ["a@x.example"]}}}
+    assert found() == [("W013", "NOTIFIERS are set and SITE_URL is not.")]
+
+
+def test_notifiers_whose_secrets_are_not_here(settings):
+    settings.HOOK = "https://x.example/CANARY"
+    settings.JOBTRACK = told(kind="webhook", url="setting:HOOK", secret="env:JOBTRACK_NOBODY_SET_THIS")
+    ((number, text),) = found()
+    assert (number, text.split(":")[0]) == ("W002", "NOTIFIERS['night']['secret']")
+    assert "CANARY" not in text
+
+
+def test_an_option_that_needs_two_people_does_not_lapse(settings):
+    settings.JOBTRACK = {"FOUR_EYES": ["close"], "LAPSES": {"stalled": {"option": "close", "after_s": 60}}}
+    assert found() == [("W014", "LAPSES['stalled'] chooses 'close', which FOUR_EYES wants two people for.")]
+
+
 def test_no_sweeper(settings):
     settings.JOBTRACK = {"SWEEP": False}
     assert ids() == ["I001"]
@@ -286,6 +328,7 @@ def test_the_docs_list_every_id_with_the_same_words():
 def test_every_id_is_named_by_the_check_that_gives_it():
     functions = (
         checks.check_settings,
+        checks.check_desk,
         checks.check_tables,
         checks.check_accounts,
         checks.check_celery,

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from jobtrack.core.escalation import Lapse, Option, Reason, Risk
 from jobtrack.core.table import RequestLimits
 from jobtrack.errors import ConfigurationError
 from jobtrack.ports import Timing
 from jobtrack.transports.credentials import REFERENCE_KINDS
 from jobtrack_django import conf
+from jobtrack_django.conf import NotifierSettings
 
 SECOND = timedelta(seconds=1)
 
@@ -38,6 +40,32 @@ VALUES = [
     ("RESULT_STORAGE", "results", "results"),
     ("RESULT_SPOOL", Path("/var/spool/jobs"), "/var/spool/jobs"),
     ("ADMIN", False, False),
+    ("SITE_URL", "https://www.example.com/", "https://www.example.com"),
+    (
+        "NOTIFIERS",
+        {
+            "night": {"kind": "email", "to": ["a@x.example"], "from": "b@x.example", "risk": "high", "after_s": 0},
+            "ops": {"kind": "webhook", "url": "env:URL", "secret": "env:KEY", "remind_s": 60, "digest_s": 5},
+            "chat": {"kind": "slack", "url": "env:URL", "reasons": ["stalled"], "providers": ["acme"]},
+            "own": {"kind": "callable", "path": "site.tell"},
+        },
+        {
+            "night": NotifierSettings(kind="email", to=("a@x.example",), sender="b@x.example", risk=Risk.HIGH),
+            "ops": NotifierSettings(
+                kind="webhook", url="env:URL", secret="env:KEY", remind=60 * SECOND, digest=5 * SECOND
+            ),
+            "chat": NotifierSettings(kind="slack", url="env:URL", reasons=(Reason.STALLED,), providers=("acme",)),
+            "own": NotifierSettings(kind="callable", path="site.tell"),
+        },
+    ),
+    ("FOUR_EYES", ["resubmit", "close"], frozenset({Option.RESUBMIT, Option.CLOSE})),
+    (
+        "LAPSES",
+        {"stalled": {"option": "close", "after_s": 60}},
+        {Reason.STALLED: Lapse(option=Option.CLOSE, after=60 * SECOND)},
+    ),
+    ("POLICY", "site.policy.may", "site.policy.may"),
+    ("BULK_LIMIT", 20, 20),
 ]
 
 
@@ -115,6 +143,73 @@ def test_an_empty_part_changes_nothing(value):
         ({"RESULT_STORAGE": ""}, "JOBTRACK['RESULT_STORAGE']", "text that is not empty"),
         ({"RESULT_SPOOL": "spool"}, "JOBTRACK['RESULT_SPOOL']", "absolute path"),
         ({"AUDIT_KEY": "x"}, "JOBTRACK['AUDIT_KEY']", "reference to a secret"),
+        ({"SITE_URL": "www.example.com"}, "JOBTRACK['SITE_URL']", "beginning of an address"),
+        ({"NOTIFIERS": ["a"]}, "JOBTRACK['NOTIFIERS']", "must be a dictionary"),
+        (
+            {"NOTIFIERS": {"n" * 101: {"kind": "callable", "path": "a.b"}}},
+            f"JOBTRACK['NOTIFIERS']['{'n' * 101}']",
+            "at most 100",
+        ),
+        ({"NOTIFIERS": {"a\0": {"kind": "callable", "path": "a.b"}}}, "JOBTRACK['NOTIFIERS']['a\\x00']", "printable"),
+        ({"NOTIFIERS": {"a": "x"}}, "JOBTRACK['NOTIFIERS']['a']", "must be a dictionary"),
+        ({"NOTIFIERS": {"a": {"to": ["x"]}}}, "JOBTRACK['NOTIFIERS']['a']['kind']", "is missing"),
+        ({"NOTIFIERS": {"a": {"kind": "sms"}}}, "JOBTRACK['NOTIFIERS']['a']['kind']", "must be one of 'email'"),
+        ({"NOTIFIERS": {"a": {"kind": "email"}}}, "JOBTRACK['NOTIFIERS']['a']", "'email' needs 'to'"),
+        (
+            {"NOTIFIERS": {"a": {"kind": "slack", "url": "env:A", "secret": "env:B"}}},
+            "JOBTRACK['NOTIFIERS']['a']",
+            "'slack' takes no 'secret'",
+        ),
+        (
+            {"NOTIFIERS": {"a": {"kind": "callable", "path": "a.b", "from": "x"}}},
+            "JOBTRACK['NOTIFIERS']['a']",
+            "'callable' takes no 'from'",
+        ),
+        (
+            {"NOTIFIERS": {"a": {"kind": "webhook", "url": "env:A"}}},
+            "JOBTRACK['NOTIFIERS']['a']",
+            "'webhook' needs 'secret'",
+        ),
+        (
+            {"NOTIFIERS": {"a": {"kind": "email", "to": ["x"], "after": 1}}},
+            "JOBTRACK['NOTIFIERS']['a']['after']",
+            "Did you mean 'after_s'?",
+        ),
+        (
+            {"NOTIFIERS": {"a": {"kind": "email", "to": ["x"], "remind_s": 0}}},
+            "JOBTRACK['NOTIFIERS']['a']['remind_s']",
+            "above 0",
+        ),
+        (
+            {"NOTIFIERS": {"a": {"kind": "email", "to": ["x"], "reasons": ["stall"]}}},
+            "JOBTRACK['NOTIFIERS']['a']['reasons']",
+            "Did you mean 'stalled'?",
+        ),
+        (
+            {"NOTIFIERS": {"a": {"kind": "email", "to": ["x"], "risk": "huge"}}},
+            "JOBTRACK['NOTIFIERS']['a']['risk']",
+            "Known are: high, low, medium",
+        ),
+        ({"FOUR_EYES": "close"}, "JOBTRACK['FOUR_EYES']", "must be a list"),
+        ({"FOUR_EYES": ["clos"]}, "JOBTRACK['FOUR_EYES']", "Did you mean 'close'?"),
+        (
+            {"LAPSES": {"stall": {"option": "close", "after_s": 1}}},
+            "JOBTRACK['LAPSES']['stall']",
+            "Did you mean 'stalled'?",
+        ),
+        ({"LAPSES": {"stalled": {"option": "close"}}}, "JOBTRACK['LAPSES']['stalled']['after_s']", "is missing"),
+        (
+            {"LAPSES": {"submission_unknown": {"option": "resubmit", "after_s": 1}}},
+            "JOBTRACK['LAPSES']['submission_unknown']['option']",
+            "must not happen by itself",
+        ),
+        (
+            {"LAPSES": {"authorization_denied": {"option": "close", "after_s": 1}}},
+            "JOBTRACK['LAPSES']['authorization_denied']['option']",
+            "waits for a person",
+        ),
+        ({"POLICY": ""}, "JOBTRACK['POLICY']", "text that is not empty"),
+        ({"BULK_LIMIT": 0}, "JOBTRACK['BULK_LIMIT']", "at least 1"),
     ],
 )
 def test_a_mistake_is_named_with_what_to_write(settings, raw, key, words):
@@ -144,6 +239,8 @@ def test_what_may_be_a_secret_is_never_repeated(settings, written):
         {"CREDENTIALS": {"acme": {"default": written}}},
         {"WEBHOOKS": {"acme": {"default": [written]}}},
         {"SEALING_KEYS": [written]},
+        {"NOTIFIERS": {"a": {"kind": "slack", "url": written}}},
+        {"NOTIFIERS": {"a": {"kind": "webhook", "url": "env:A", "secret": written}}},
     ):
         settings.JOBTRACK = jobtrack
         with pytest.raises(ConfigurationError) as caught:

@@ -44,6 +44,8 @@ class World:
         self.store = SimpleNamespace(due=self.due)
         self.scheduler = SimpleNamespace(deliver=lambda ids: self.asked.append(("announce", list(ids))))
         self.timing = SimpleNamespace(grace=timedelta(seconds=30))
+        self.alive: list[str] = []
+        self.chores = SimpleNamespace(beat=self.alive.append, run=lambda: self.asked.append(("chores", 1)))
 
     def elapsed(self) -> float:
         return self.now
@@ -176,3 +178,10 @@ def test_a_conflict_is_reported_for_one_operation_by_its_id_alone(world, monkeyp
     tasks.report_conflict()
 
     assert world.asked == [(world, "op-1")]
+
+
+def test_a_worker_does_the_chores_when_it_is_asked_and_says_that_it_is_alive(world) -> None:
+    tasks.attend("an argument of a later release", more=1)
+    tasks.wake("op-1")
+    assert world.asked[0] == ("chores", 1)
+    assert world.alive == ["worker", "worker"]

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from jobtrack.worker.wiring import get_runtime
 from jobtrack_django import words
 from jobtrack_django.api import get_operation
+from jobtrack_django.bundle import as_text, bundle
 from jobtrack_django.followups import follow_ups
 from jobtrack_django.management.told import ToldCommand
 from jobtrack_django.models import Operation
-from jobtrack_django.narrative import Fold, Line, check_chain, history, story
+from jobtrack_django.narrative import Fold, Line, check_chain, history, story, webhooks
 
 
 class Command(ToldCommand):
@@ -22,16 +24,22 @@ class Command(ToldCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("id", help="id of the operation")
         parser.add_argument("--json", action="store_true", help="one JSON object")
+        parser.add_argument(
+            "--bundle", action="store_true", help="a support bundle: pseudonyms, no content, no address"
+        )
 
     def handle(self, *_: Any, **options: Any) -> None:
         operation = get_operation(options["id"])
+        if options["bundle"]:
+            self.stdout.write(as_text(bundle(get_runtime(), operation)), ending="")
+            return
         if options["json"]:
             told = [json.loads(entry.body) for entry in operation.audit.order_by("seq")]
             called = [each.as_json() for each in follow_ups(operation)]
             self.stdout.write(json.dumps({"outcome": operation.outcome(), "follow_ups": called, "story": told}))
             return
         entries = history(operation)
-        told_lines = map(_line, story(entries))
+        told_lines = map(_line, story(entries, webhooks(operation)))
         chain = check_chain(operation, entries).text
         for line in (*_head(operation), f"  {chain}", "", *told_lines, *_followed(operation), *_questions(operation)):
             self.stdout.write(line)

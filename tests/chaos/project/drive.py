@@ -82,6 +82,28 @@ def view(job: str) -> dict[str, Any]:
     return {"status": answer.status_code, "seconds": time.monotonic() - started}
 
 
+def ask(count: str) -> list[str]:
+    """Operations that go on and ask a person meanwhile; returns the ids of the questions."""
+    from jobtrack.core.escalation import Question, Reason
+    from jobtrack.worker.wiring import get_runtime
+    from jobtrack_django.models import Escalation
+
+    track(count, "1000", "5")
+    asked = Question(reason=Reason.BUSINESS_DEADLINE_EXCEEDED, detail="late")
+    for number in range(int(count)):
+        get_runtime().store.note(f"op-j-{number}-1000-5", {"event": "asked"}, question=asked)
+    return [str(pk) for pk in Escalation.objects.values_list("pk", flat=True)]
+
+
+def alive() -> dict[str, int]:
+    """How many processes have given a sign of life, by kind."""
+    from collections import Counter
+
+    from jobtrack_django.models import Heartbeat
+
+    return Counter(Heartbeat.objects.values_list("kind", flat=True))
+
+
 def dump() -> dict[str, Any]:
     """All rows, and whether the audit chains verify."""
     from jobtrack.core import audit
@@ -105,7 +127,7 @@ def dump() -> dict[str, Any]:
     }
 
 
-VERBS = {verb.__name__: verb for verb in (migrate, track, submit, duplicate, view, dump)}
+VERBS = {verb.__name__: verb for verb in (migrate, track, submit, duplicate, view, ask, alive, dump)}
 
 
 def main() -> None:

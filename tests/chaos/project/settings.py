@@ -34,3 +34,7 @@ JOBTRACK = {
     "HORIZON_S": float(os.environ.get("CHAOS_HORIZON_S", "2")),
     "TIMING": {"margin_s": float(os.environ.get("CHAOS_MARGIN_S", "1")), "grace_s": 2},
 }
+if "CHAOS_NOTICES" in os.environ:
+    JOBTRACK["NOTIFIERS"] = {
+        "chaos": {"kind": "callable", "path": "tests.chaos.project.followup.told", "digest_s": 3},
+    }

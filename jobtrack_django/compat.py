@@ -1,0 +1,41 @@
+"""What newer releases of Django can and older ones cannot, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import admin
+from django.utils.text import format_lazy
+
+from jobtrack.core.escalation import BULK, Option
+from jobtrack_django import words
+
+_LOCATIONS: Any = getattr(admin, "ActionLocation", None)
+"""Where an action stands; None before Django 6.1, where all stand on the list."""
+
+Act = Callable[[Any, Any, Any], Any]
+"""What an action does: with the page's class, the request and the chosen rows."""
+
+
+def decision_actions(for_many: Callable[[Option], Act], for_one: Callable[[Option], Act]) -> list[Act]:
+    """The options as actions of the admin: those for many questions on the list, all of them on a question's own page.
+
+    The page's class answers for each who may: ``has_bulk_<option>_permission`` and ``has_choose_<option>_permission``.
+    One check each, because Django asks for any of several, not for all.
+
+    Args:
+        for_many: makes what an action on the list does.
+        for_one: makes what an action on a question's page does; not used before Django 6.1.
+    """
+    on_list = [_action(for_many(option), "bulk", option) for option in Option if option in BULK]
+    if _LOCATIONS is None:
+        return on_list
+    return on_list + [_action(for_one(option), "choose", option, location=_LOCATIONS.CHANGE_FORM) for option in Option]
+
+
+def _action(act: Act, kind: str, option: Option, **where: Any) -> Act:
+    act.__name__ = f"{kind}_{option.value}"
+    label = format_lazy("{}…", words.CHOICES[option].label)
+    named: Act = admin.action(act, permissions=[act.__name__], description=label, **where)
+    return named

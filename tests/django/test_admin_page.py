@@ -1,0 +1,181 @@
+"""What the page of a question says, so that a tired person decides rightly (R-ESC-2, INV-29)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from jobtrack.core.escalation import ALLOWED, Option, Reason, Refusal
+from jobtrack_django import words
+from jobtrack_django.admin.choices import choices_of
+from jobtrack_django.models import Escalation, Notice, WebhookReceipt
+from jobtrack_django.testing import Rehearsal, answer, rehearsal
+from tests.django.admin_pages import DONE, PAUSED, RUNNING, SITE, asks, decide_url, person, question_url, read
+from tests.django.test_admin_decide import ALL, logged_in, post
+
+pytestmark = [pytest.mark.database, pytest.mark.django_db]
+
+
+@pytest.fixture(autouse=True)
+def site(settings):
+    settings.JOBTRACK = SITE
+
+
+@pytest.fixture
+def ann(db):
+    return person("ann", *ALL)
+
+
+def test_options_are_told_with_what_they_fit_and_why_not(jobtrack: Rehearsal, ann):
+    """R-ESC-3: what may be chosen is a link; what may not, is told with its reason and is none."""
+    escalation = asks(jobtrack, PAUSED)
+    Escalation.objects.update(reason="deadline_exceeded")
+    operation = escalation.operation
+    type(operation).objects.update(spent_extensions=operation.limit_extensions)
+    page = read(logged_in(ann).get(question_url(escalation)))
+    assert "Look again now… It has ended there by now: read how." in page.text
+    assert "Extend The job still runs, and is worth the wait. Not possible now: Used as often as" in page.text
+    assert decide_url(escalation, "look_again") in page.html
+    assert decide_url(escalation, "extend") not in page.html
+    others = page.text.split("Options that are no answer to this question")[1].split("Budgets")[0]
+    assert "Submit once more" in others
+    assert decide_url(escalation, "resubmit") not in page.html
+
+
+def test_choices_say_all_options_with_those_of_the_reason_first(jobtrack: Rehearsal, ann):
+    escalation = asks(jobtrack, PAUSED)
+    told = choices_of(jobtrack.runtime, escalation, ann)
+    offered = ALLOWED[Reason.UNKNOWN_STATE]
+    assert {each.option for each in told} == set(Option)
+    assert tuple(each.option for each in told)[: len(offered)] == offered
+    assert {each.refusal for each in told[len(offered) :]} == {Refusal.NOT_AN_ANSWER}
+    for each in told:
+        assert bool(each.fits) == (each.option in offered)
+        assert bool(each.cost and each.done and each.not_done) == (each.refusal is None)
+        assert each.open == (each.refusal is None)
+
+
+def forbids(user, option, operation):
+    return option is not Option.CLOSE
+
+
+def test_a_policy_that_forbids_says_so(jobtrack: Rehearsal, ann, settings):
+    """INV-29: the permission is there, the site's own rule is not met; and the POST is refused as well."""
+    settings.JOBTRACK = {**SITE, "POLICY": "tests.django.test_admin_page.forbids"}
+    escalation = asks(jobtrack, PAUSED)
+    client = logged_in(ann)
+    page = read(client.get(question_url(escalation)))
+    assert "This site's own rules do not let you do this here." in page.text
+    assert decide_url(escalation, "close") not in page.html
+    assert post(client, escalation, "close").status_code == 403
+
+
+def test_what_happens_if_nobody_acts(ann, settings):
+    settings.JOBTRACK = {**SITE, "LAPSES": {"unknown_state": {"option": "look_again", "after_s": 7200}}}
+    with rehearsal() as here:
+        escalation = asks(here, PAUSED)
+        page = read(logged_in(ann).get(question_url(escalation))).text
+        assert (
+            "If nobody acts This site chooses “Look again now” by itself. 2030-01-07 14:00:01 UTC · in 2 hours" in page
+        )
+    settings.JOBTRACK = SITE
+    with rehearsal(here.clock()):
+        assert "If nobody acts Nothing: it waits." in read(logged_in(ann).get(question_url(escalation))).text
+
+
+def test_webhooks_stand_in_the_story_by_their_time(jobtrack: Rehearsal, ann):
+    escalation = asks(jobtrack, RUNNING, RUNNING, RUNNING, PAUSED)
+    about = {"provider": "acme-export", "account": "default"}
+    at = escalation.opened_at - timedelta(milliseconds=1)
+    WebhookReceipt.objects.create(**about, notice_id="n1", job_id="exp_1", received_at=at)
+    WebhookReceipt.objects.create(**about, notice_id="n2", job_id="exp_2", received_at=at)
+    WebhookReceipt.objects.create(
+        provider="acme-export", account="other", notice_id="n3", job_id="exp_1", received_at=at
+    )
+    story = read(logged_in(ann).get(question_url(escalation))).text.split("What happened")[1]
+    assert story.count("The provider sent a verified webhook.") == 1
+    assert story.index("unchanged looks") < story.index("Webhook") < story.index("person asked")
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_guidance_is_told_with_whether_it_was_obeyed(jobtrack: Rehearsal, ann, early):
+    """INV-04: by the times in the entries and by nothing else."""
+    import json
+
+    from jobtrack_django.models import AuditEntry
+    from jobtrack_django.narrative import tell
+
+    waits = answer(json={"id": "exp_1", "status": "running"}, headers={"Retry-After": "7"})
+    escalation = asks(jobtrack, waits, PAUSED)
+    before, last = AuditEntry.objects.filter(operation_id=escalation.operation_id).order_by("seq")[1:3]
+    assert tell(last).obeyed is None
+    if early:
+        body = json.loads(last.body)
+        last.body = json.dumps({**body, "sent_at": json.loads(before.body)["at"], "at": json.loads(before.body)["at"]})
+    told = tell(last, before)
+    assert told.obeyed is not early
+    said = "this request came too early." if early else "that was obeyed."
+    assert any(sentence.endswith(said) for sentence in told.sentences)
+    if not early:
+        page = read(logged_in(ann).get(question_url(escalation))).text
+        assert "The provider had asked to wait until 12:00:08 UTC: that was obeyed." in page
+
+
+def test_who_was_told_and_how_it_stands(jobtrack: Rehearsal, ann):
+    """R-ESC-6."""
+    escalation = asks(jobtrack, PAUSED)
+    rows = Notice.objects
+    rows.create(escalation=escalation, notifier="night", turn=1, outcome="sent", sent_at=jobtrack.clock())
+    rows.create(escalation=escalation, notifier="day", turn=2, due_at=jobtrack.clock(), attempts=2, last_error="<b>no")
+    rows.create(escalation=escalation, notifier="chat", turn=1, outcome="failed", last_error="HTTP 500")
+    page = read(logged_in(ann).get(question_url(escalation)))
+    told = page.text.split("Who was told")[1].split("What happened")[0]
+    assert "night the question was opened sent, 2030-01-07 12:00:01 UTC" in told
+    assert "day nobody had acted being tried again" in told
+    assert "chat the question was opened not delivered Last error: “HTTP 500”" in told
+    assert "<b>no" not in page.html
+
+
+def test_long_evidence_is_folded_away(jobtrack: Rehearsal, ann):
+    escalation = asks(jobtrack, PAUSED)
+    Escalation.objects.update(detail="word " * 200 + "end")
+    page = read(logged_in(ann).get(question_url(escalation)))
+    question = page.html.split("<details>")[1].split("</details>")[0]
+    summary, whole = question.split("</summary>")
+    assert len(summary) < 450
+    assert whole.endswith("word end")
+
+
+def test_the_object_of_the_caller_is_linked_if_its_page_may_be_opened(jobtrack: Rehearsal, ann):
+    from django.contrib.auth.models import User
+
+    target = User.objects.create_user("report-42")
+    escalation = asks(jobtrack, PAUSED, subject=target)
+    page = read(logged_in(ann).get(question_url(escalation)))
+    assert f"/auth/user/{target.pk}/change/" not in page.html
+    ann.is_superuser = True
+    ann.save()
+    page = read(logged_in(ann).get(question_url(escalation)))
+    assert f"/auth/user/{target.pk}/change/" in page.html
+    assert "For: report-42" in page.text
+
+
+def test_a_page_can_be_used_with_a_keyboard_and_a_screen_reader(jobtrack: Rehearsal, ann):
+    """Every field has its label and help; headings follow each other; nothing needs JavaScript."""
+    escalation = asks(jobtrack, DONE, on_success="tests.django.handlers.fail")
+    client = logged_in(ann)
+    for page in (
+        read(client.get(question_url(escalation))),
+        read(client.get(decide_url(escalation, "retry_delivery"))),
+    ):
+        labels = {attrs.get("for") for tag, attrs in page.tags if tag == "label"}
+        ids = [attrs["id"] for _, attrs in page.tags if attrs.get("id")]
+        assert len(ids) == len(set(ids))
+        for tag, attrs in page.tags:
+            if tag in ("textarea", "select") or (tag == "input" and attrs.get("type") in ("text", None)):
+                assert attrs.get("id") in labels or attrs.get("aria-label") or attrs.get("name") == "action", attrs
+            for name in ("aria-describedby", "aria-labelledby"):
+                assert set((attrs.get(name) or "").split()) <= set(ids), attrs
+        assert "h2" in [tag for tag, _ in page.tags]
+    assert words.QUESTIONS[Reason.DELIVERY_FAILED].ask
