@@ -161,6 +161,11 @@ class Standing:
     again_s: int | None  # when to ask us again, in seconds; None: it has ended for good
     ended: bool  # nothing more will change
 
+    @property
+    def ready(self) -> bool:
+        """Whether the result is there, and everything that follows from it was done."""
+        return self.name == OperationState.SUCCEEDED
+
 
 def words_of(state: str) -> Words:
     """The words of a state; a state of a newer release reads as one under way."""

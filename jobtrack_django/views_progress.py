@@ -17,7 +17,6 @@ from django.utils.cache import patch_vary_headers
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
-from jobtrack.core.operation import OperationState
 from jobtrack_django import progress
 from jobtrack_django.contract import contract
 from jobtrack_django.models import Operation
@@ -83,7 +82,7 @@ class ProgressView(OutcomeView):
         return redirect_to_login(request.get_full_path())
 
     def _result_url(self, row: Operation, stands: progress.Standing) -> str:
-        ready = stands.name == OperationState.SUCCEEDED
+        ready = stands.ready
         return (self.result_url(row) or "") if ready else ""
 
     def _fragment(

@@ -6,7 +6,6 @@ from typing import Any
 
 from django import template
 
-from jobtrack.core.operation import OperationState
 from jobtrack_django import progress
 from jobtrack_django.models import Operation
 
@@ -44,7 +43,7 @@ def jobtrack_progress_head(standing: progress.Standing | None = None) -> dict[st
 
 def box(operation: Operation, standing: progress.Standing, *, url: str, result_url: str) -> dict[str, Any]:
     """What ``jobtrack/progress/box.html`` is rendered with."""
-    ready = standing.name == OperationState.SUCCEEDED
+    ready = standing.ready
     return {
         "operation": operation,
         "standing": standing,

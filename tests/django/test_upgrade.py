@@ -155,7 +155,11 @@ def test_a_worker_of_the_last_release_goes_on_writing(earlier):
     old = migrate_state(STOPS[-1])
     operation = add(old, "op-1", state="failed", wake_at=None)
     old.get_model("jobtrack", "Escalation").objects.create(
-        operation=operation, reason="provider_failure", blocking=False, open_advisory=True, opened_at=operation.created_at
+        operation=operation,
+        reason="provider_failure",
+        blocking=False,
+        open_advisory=True,
+        opened_at=operation.created_at,
     )
     row = Escalation.objects.get()
     assert (row.provider, row.risk, row.proposal) == ("", Risk.MEDIUM, None)
