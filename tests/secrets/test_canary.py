@@ -37,7 +37,7 @@ from kombu import Queue
 from kombu.transport.memory import Channel
 
 from jobtrack.core.escalation import Reason, options
-from jobtrack.core.operation import Operation, OperationState
+from jobtrack.core.operation import OperationState
 from jobtrack.errors import IdempotencyConflict, UsageError
 from jobtrack.flow.advance import advance
 from jobtrack.flow.deliver import deliver
@@ -346,7 +346,7 @@ def a_commit_that_fails(monkeypatch: Any, operation_id: str) -> Iterator[None]:
     """The database fails once, in the middle of writing that the provider accepted the job."""
     left, ask = [operation_id], DjangoStore._ask
 
-    def fails_once(self: DjangoStore, asked: Operation, questions: Any) -> None:
+    def fails_once(self: DjangoStore, asked: Any, questions: Any) -> None:
         if asked.id in left and self.get([asked.id])[0].state is OperationState.RUNNING:
             left.remove(asked.id)
             raise DatabaseError("disk full")
