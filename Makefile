@@ -5,7 +5,7 @@
 #   ARGS='-k guidance'    passed to pytest, or to the benchmark
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench screenshots clean
+.PHONY: help demo test check bench bench-large screenshots clean
 SHELL := /bin/sh
 
 VENV := .venv$(if $(PY),-$(PY))$(if $(DJANGO),-django$(DJANGO))
@@ -30,6 +30,9 @@ check: $(VENV)/.dev ## lint, format, types, rooms, migrations, provider tables
 
 bench: $(VENV)/.dev ## measure the shipped worker beside a plain Celery task
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-large: $(VENV)/.dev ## measure the pages over a million operations on PostgreSQL
+	$(BIN)/python -m benchmarks.large $(ARGS)
 
 screenshots: $(VENV)/.dev ## take the pictures of the docs anew, with the system's Chromium
 	$(BIN)/python -m pytest -q --ds=tests.browser.settings tests/browser/screenshots.py

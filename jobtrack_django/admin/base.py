@@ -218,5 +218,5 @@ def beside(text: str, aside: str) -> SafeString:
 
 def shortened(text: str) -> SafeString:
     """An id that fits into a list: its middle gives way, its end stays; whole for screen readers and when copied."""
-    head, tail = (text[:-_TAIL], text[-_TAIL:]) if len(text) > 2 * _TAIL else (text, "")
+    head, tail = (text[:-_TAIL], text[-_TAIL:]) if len(text) > 2 * _TAIL else ("", text)
     return format_html('<code class="jobtrack-id" title="{}"><span>{}</span>{}</code>', text, head, tail)
