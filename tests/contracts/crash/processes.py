@@ -28,7 +28,7 @@ from jobtrack.core.reply import Answered, NoAnswer, Request
 from jobtrack.core.table import ProviderTable
 from jobtrack.flow.advance import advance
 from jobtrack.flow.deliver import deliver
-from jobtrack.ports import Runtime, Sink
+from jobtrack.ports import NoChores, Runtime, Sink
 from jobtrack.testing import VirtualClock, run_due
 from jobtrack.testing.clock import START
 from jobtrack.testing.provider import Cut, stream
@@ -241,6 +241,7 @@ class _Using:
         self._steps = steps
         self._runtime = replace(
             runtime,
+            chores=NoChores(),  # they come by the clock of this machine, and have tests of their own
             transport=provider,
             scheduler=self._broker,
             elapsed=steps.clock.elapsed,
