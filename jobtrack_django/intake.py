@@ -155,7 +155,8 @@ def _row_of_another(operation_id: str, using: str) -> Operation:
     Raises:
         OperationPruned: it was pruned a moment ago.
     """
-    row = Operation.objects.using(using).select_for_update().filter(pk=operation_id).first()
+    with transaction.atomic(using=using):  # where the caller has none, nothing but pruning can have come between
+        row = Operation.objects.using(using).select_for_update().filter(pk=operation_id).first()
     if row is None:
         refuse_pruned(operation_id, using)
         raise OperationNotFound(f"There is no operation {operation_id!r}.", operation_id=operation_id)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from django.db.models import F
+from django.utils import translation
 from jsonschema import Draft202012Validator
 
 from jobtrack.catalog import load_text
@@ -22,6 +23,14 @@ from jobtrack.worker import wiring
 
 _SCHEMA = (resources.files("jobtrack.catalog") / "schema" / "outcome-1.json").read_text(encoding="utf-8")
 OUTCOME = Draft202012Validator(json.loads(_SCHEMA))
+
+
+@pytest.fixture(autouse=True)
+def one_language() -> Iterator[None]:
+    """``LocaleMiddleware`` leaves the language of its last request active in the thread; no other test may see it."""
+    yield
+    translation.deactivate()
+
 
 YAML = """
 jobtrack: 1
