@@ -68,7 +68,7 @@ def test_the_wheel_holds_what_an_installed_site_reads(contents: list[str], name:
     assert name in contents
 
 
-@pytest.mark.parametrize("folder", ["templates", "static"])
+@pytest.mark.parametrize("folder", ["templates", "static", "locale"])
 def test_the_wheel_holds_every_file_of_the_admin(contents: list[str], folder: str) -> None:
     source = ROOT / "jobtrack_django" / folder
     ours = {str(path.relative_to(ROOT)) for path in source.rglob("*") if path.is_file()}
