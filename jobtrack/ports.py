@@ -383,7 +383,13 @@ class Runtime:
     limits: RequestLimits | None = None  # overrides the tables' limits; None: as each table says
     chores: Chores = field(default_factory=NoChores)
     four_eyes: frozenset[Option] = frozenset()  # options that need the word of two people
+    stands: Stands = field(default=lambda _proposal, _operation: True)
     lapses: Mapping[Reason, Lapse] = field(default_factory=dict)  # what is chosen for a question nobody answers
+
+
+class Stands(Protocol):
+    def __call__(self, proposal: Proposal, operation: Operation, /) -> bool:
+        """Whether the first of two people may still say what they said."""
 
 
 class Draw(Protocol):

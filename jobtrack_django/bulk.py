@@ -110,12 +110,12 @@ def begin(
     with transaction.atomic(using=using):
         rows = Escalation.objects.using(using).filter(pk__in=[each.id for each in chosen])
         # Locked, so that of two equal requests the second one sees the first one's batch.
-        there = sorted(rows.select_for_update().values_list("pk", flat=True))
+        there = set(rows.order_by("pk").select_for_update().values_list("pk", flat=True))
+        wanted = {(each.id, each.version) for each in chosen if each.id in there}
         same = DecisionBatch.objects.using(using).filter(option=option.value, actor=actor, reason=reason)
-        for batch in same.filter(created_at__gte=previewed_at, retry_of=retry_of, items__escalation_id__in=there[:1])[
-            :1
-        ]:
-            return batch
+        for batch in same.filter(created_at__gte=previewed_at, retry_of=retry_of):
+            if set(batch.items.values_list("escalation_id", "version")) == wanted:
+                return batch
         batch = DecisionBatch.objects.using(using).create(
             option=option.value, actor=actor, reason=reason, retry_of_id=retry_of, created_at=DatabaseNow()
         )
@@ -128,7 +128,7 @@ def begin(
                 detail=each.verdict.detail,
             )
             for each in chosen
-            if each.id in set(there)
+            if each.id in there
         )
     return batch
 
@@ -214,7 +214,10 @@ def _failed(batch: DecisionBatch, item: DecisionItem, error: Exception) -> Verdi
 
 
 def _is_ours(row: Escalation, batch: DecisionBatch, item: DecisionItem) -> bool:
-    """Whether the question's answer is the one that this batch gives."""
+    """Whether the question's answer is the one that this batch gives: who, what, why, and of which evidence.
+
+    Another batch of the same person, with the same words, asked for just that: it counts as done in both.
+    """
     given = (row.option, row.actor, row.actor_reason, row.seen_version)
     return row.decided_at is not None and given == (batch.option, batch.actor, batch.reason, item.version)
 

@@ -65,7 +65,7 @@ def core_of(row: Operation) -> core.Operation:
 
 _UNPROPOSED = {
     **dict.fromkeys(("proposed_option", "proposed_by", "proposed_why", "proposed_at")),
-    "proposed_job": "",
+    **dict.fromkeys(("proposed_job", "proposed_person"), ""),
 }
 """A first person's word was about the evidence of its time."""
 

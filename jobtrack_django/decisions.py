@@ -147,6 +147,7 @@ def _proposed(proposal: Proposal) -> dict[str, Any]:
     return {
         "proposed_option": proposal.option.value,
         "proposed_by": storable(proposal.actor, 255),
+        "proposed_person": storable(proposal.person, text_limit(Escalation, "proposed_person")),
         "proposed_why": storable(proposal.reason),
         "proposed_job": storable(proposal.job_id, text_limit(Escalation, "proposed_job")),
         "proposed_at": DatabaseNow(),

@@ -50,6 +50,7 @@ class Escalation(models.Model):
     # A first person's word, where a site wants two. All null or all set; the job as in a resolution.
     proposed_option = models.CharField(max_length=40, null=True, blank=True)
     proposed_by = models.CharField(max_length=255, null=True, blank=True)
+    proposed_person = IdentityField(max_length=200, blank=True, db_default="")
     proposed_why = models.TextField(null=True, blank=True)
     proposed_job = IdentityField(max_length=500, blank=True, db_default="")
     proposed_at = models.DateTimeField(null=True, blank=True)
@@ -114,14 +115,15 @@ class Escalation(models.Model):
     @property
     def proposal(self) -> Proposal | None:
         """A first person's word; None if there is none."""
-        if not self.proposed_option:
-            return None
+        if self.proposed_option not in set(Option):
+            return None  # none, or an option of a newer release
         return Proposal(
             option=Option(self.proposed_option),
             actor=self.proposed_by or "",
             reason=self.proposed_why or "",
             at=self.proposed_at,
             job_id=self.proposed_job,
+            person=self.proposed_person,
         )
 
     def to_core(self) -> records.Escalation:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from django.contrib.auth import get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import AnonymousUser
 from django.utils.module_loading import import_string
 
-from jobtrack.core.escalation import Option
+from jobtrack.core import operation as core
+from jobtrack.core.escalation import Option, Proposal
 from jobtrack_django import conf, words
 from jobtrack_django.models import Operation
 
@@ -39,3 +41,16 @@ def may_choose(user: AbstractBaseUser | AnonymousUser, option: Option, operation
         return True
     policy: Policy = import_string(path)
     return bool(policy(user, option, operation))
+
+
+def person_of(user: AbstractBaseUser | AnonymousUser) -> str:
+    """What stays of a user when they are renamed."""
+    return str(user.pk) if user.pk is not None else ""
+
+
+def stands(proposal: Proposal, operation: core.Operation) -> bool:
+    """Whether whoever proposed it is still here and may still choose it (four eyes)."""
+    users = get_user_model()._default_manager  # noqa: SLF001 - Django's documented name
+    user = users.filter(pk=proposal.person).first() if proposal.person else None
+    row = Operation.objects.using(conf.settings().database).filter(pk=operation.id).first()
+    return user is not None and row is not None and may_choose(user, proposal.option, row)

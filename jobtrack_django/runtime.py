@@ -26,6 +26,7 @@ from jobtrack.worker.scheduler import CeleryScheduler
 from jobtrack_django import conf, models, receipts
 from jobtrack_django.chores import DjangoChores
 from jobtrack_django.files import DjangoFiles
+from jobtrack_django.policy import stands
 from jobtrack_django.signals import SignalListener
 from jobtrack_django.store import DjangoStore
 
@@ -54,6 +55,7 @@ def build_runtime() -> Runtime:
         limits=settings.limits,
         chores=DjangoChores(settings.database),
         four_eyes=settings.four_eyes,
+        stands=stands,
         lapses=settings.lapses,
     )
 

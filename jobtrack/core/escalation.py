@@ -314,6 +314,7 @@ class Resolution:
     version: int  # the version of the escalation the person saw
     at: datetime | None = None  # by the store's clock; None before it is applied
     job_id: str = ""  # ATTACH_JOB: the provider's id; `reason` holds the evidence
+    person: str = ""  # what stays when they are renamed; "": the site has no such thing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,8 +326,15 @@ class Proposal:
     reason: str
     at: datetime | None = None  # by the store's clock; None before it is kept
     job_id: str = ""  # as in Resolution
+    person: str = ""  # as in Resolution
 
     def seconded_by(self, resolution: Resolution) -> bool:
         """Whether ``resolution`` is another person's word for the same thing."""
         same = (resolution.option, resolution.job_id) == (self.option, self.job_id)
-        return same and resolution.actor != self.actor
+        return same and not self.is_of(resolution.actor, resolution.person)
+
+    def is_of(self, actor: str, person: str) -> bool:
+        """Whether this is the word of that very person. A name counts however it is written, and only if need be."""
+        if self.person and person:
+            return self.person == person
+        return self.actor.strip().casefold() == actor.strip().casefold()

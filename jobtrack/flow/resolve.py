@@ -42,7 +42,7 @@ def resolve(runtime: Runtime, resolution: Resolution) -> Operation:
     """
     chosen = weigh(runtime, resolution)
     escalation, operation, table = chosen.escalation, chosen.operation, chosen.table
-    _refuse_alone(runtime, escalation, resolution)
+    _refuse_alone(runtime, escalation, operation, resolution)
     now = runtime.store.now()
     wanted = chosen.wanted
     first = escalation.proposal if resolution.option in runtime.four_eyes else None
@@ -95,7 +95,11 @@ def propose(runtime: Runtime, resolution: Resolution) -> Escalation:
         raise OptionNotAllowed(f"{resolution.option.value} needs no second person.")
     chosen = weigh(runtime, resolution)
     proposal = Proposal(
-        option=resolution.option, actor=resolution.actor, reason=resolution.reason, job_id=resolution.job_id
+        option=resolution.option,
+        actor=resolution.actor,
+        reason=resolution.reason,
+        job_id=resolution.job_id,
+        person=resolution.person,
     )
     entry = story.entry(
         "proposal",
@@ -148,12 +152,12 @@ def weigh(runtime: Runtime, resolution: Resolution) -> Weighed:
     return Weighed(escalation=escalation, operation=operation, table=table, wanted=wanted)
 
 
-def _refuse_alone(runtime: Runtime, escalation: Escalation, resolution: Resolution) -> None:
-    """Four eyes: another person has said just this before."""
+def _refuse_alone(runtime: Runtime, escalation: Escalation, operation: Operation, resolution: Resolution) -> None:
+    """Four eyes: another person has said just this before, and may still say it."""
     if resolution.option not in runtime.four_eyes:
         return
     first = escalation.proposal
-    if first is None or not first.seconded_by(resolution):
+    if first is None or not first.seconded_by(resolution) or not runtime.stands(first, operation):
         raise SecondPersonNeeded(
             f"{resolution.option.value} needs the word of two people.", proposed_by=first.actor if first else None
         )

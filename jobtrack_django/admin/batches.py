@@ -40,13 +40,19 @@ OUTCOMES: Final[dict[str, Text]] = {
 }
 """In the order in which they need somebody."""
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # full width as well
+_CONTROL = ("\t", "\r", "\n")
+
+
+_UNSEEN = " \t\r\n\x00\xa0\u200b\u200e\u200f\u2060\ufeff"
+"""What a spreadsheet may leave out at the beginning of a cell."""
 
 
 def plain(cell: object) -> str:
     """A cell that a spreadsheet takes as text, whatever a provider or a caller wrote."""
     text = str(cell)
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    begins = text.lstrip(_UNSEEN)
+    return f"'{text}" if text.startswith(_CONTROL) or begins.startswith(_FORMULA) else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,8 +23,7 @@ from jobtrack.ports import Runtime
 from jobtrack_django import words
 from jobtrack_django.admin.stakes import numbers
 from jobtrack_django.models import Escalation
-from jobtrack_django.policy import may_choose, permission_of
-from jobtrack_django.storable import storable
+from jobtrack_django.policy import may_choose, permission_of, person_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,14 +102,14 @@ class _Teller:
         self.operation: Operation = escalation.operation.to_core()
         self.table: ProviderTable | None = runtime.tables.get(self.operation.provider)
         self.look, self.now = look_of(runtime, self.table), now or runtime.store.now()
-        self.four_eyes = runtime.four_eyes
+        self.four_eyes, self.stands = runtime.four_eyes, runtime.stands
 
     def choice(self, option: Option) -> Choice:
         refused = refusal(option, Reason(self.escalation.reason), self.operation, self.table)
         after = None if refused else self._after(option)
         label, cost, done, not_done = ("", "", "", "") if after is None else self._texts(option, after)
         permitted, proposal = self.may(option), self._proposal(option)
-        own = proposal is not None and proposal.actor == storable(self.user.get_username(), 255)
+        own = proposal is not None and proposal.is_of(self.user.get_username(), person_of(self.user))
         return Choice(
             option=option,
             label=label or words.option_label(option.value),
@@ -154,8 +153,11 @@ class _Teller:
         return _("This site's own rules do not let you do this here.")
 
     def _proposal(self, option: Option) -> Proposal | None:
+        """A first person's word for it, as long as they may still give it."""
         proposal = self.escalation.proposal
-        return proposal if proposal is not None and proposal.option is option else None
+        if proposal is None or proposal.option is not option or option not in self.four_eyes:
+            return None
+        return proposal if self.stands(proposal, self.operation) else None
 
 
 def _permission_label(option: Option) -> str:

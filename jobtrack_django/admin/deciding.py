@@ -24,6 +24,7 @@ from jobtrack_django.admin.choices import Choice
 from jobtrack_django.admin.evidence import evidence
 from jobtrack_django.admin.forms import DecisionForm, form_of
 from jobtrack_django.models import Escalation
+from jobtrack_django.policy import person_of
 
 if TYPE_CHECKING:
     from jobtrack_django.admin.escalations import EscalationAdmin
@@ -69,7 +70,8 @@ def _act(runtime: Runtime, request: HttpRequest, escalation: Escalation, resolut
     """
     first = escalation.proposal
     if resolution.option in runtime.four_eyes:
-        begins = first is None or first.option is not resolution.option
+        stands = first is not None and runtime.stands(first, escalation.operation.to_core())
+        begins = first is None or first.option is not resolution.option or not stands
         if begins or INSTEAD in request.POST:
             propose(runtime, resolution)
             return False
@@ -108,6 +110,7 @@ def _resolution(request: HttpRequest, escalation: Escalation, option: Option, gi
         reason=given["reason"],
         version=given["version"],
         job_id=given.get("job_id", ""),
+        person=person_of(request.user),
     )
 
 

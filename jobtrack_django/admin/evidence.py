@@ -21,6 +21,7 @@ from jobtrack_django.admin.choices import Choice, choices_of
 from jobtrack_django.admin.sheet import sheet
 from jobtrack_django.admin.subjects import subjects
 from jobtrack_django.models import Escalation, Notice, Operation
+from jobtrack_django.policy import person_of
 from jobtrack_django.storable import storable
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def evidence(model_admin: EscalationAdmin, request: HttpRequest, runtime: Runtim
         "short": clean(escalation.detail, _SHORT) if len(escalation.detail) > _SHORT else "",
         "opened": Moment.of(escalation.opened_at, now),
         "nobody": _if_nobody_acts(runtime, escalation, choices, now),
-        "proposed": None if answer else _proposed(escalation, request, now),
+        "proposed": None if answer else _proposed(runtime, escalation, request, now),
         "told": [_told(notice, now) for notice in _notices(escalation)],
         "buttons": [choice for choice in choices if choice.refusal is None],
         "refused_choices": [choice for choice in choices if choice.refusal is not None and choice.fits],
@@ -97,21 +98,22 @@ class Proposed:
     job_id: str
     at: Moment | None
     own: bool  # this person's own
+    stands: bool  # whoever said it may still say it
 
 
-def _proposed(escalation: Escalation, request: HttpRequest, now: datetime) -> Proposed | None:
-    option = escalation.proposed_option
-    if not option:
+def _proposed(runtime: Runtime, escalation: Escalation, request: HttpRequest, now: datetime) -> Proposed | None:
+    option, first = escalation.proposed_option, escalation.proposal
+    if not option or first is None:
         return None
-    actor = escalation.proposed_by or ""
     return Proposed(
         option=option,
         label=words.option_label(option),
-        actor=actor,
-        why=escalation.proposed_why or "",
+        actor=first.actor,
+        why=first.reason,
         job_id=escalation.proposed_job,
         at=Moment.of(escalation.proposed_at, now),
-        own=actor == _name(request),
+        own=first.is_of(_name(request), person_of(request.user)),
+        stands=runtime.stands(first, escalation.operation.to_core()),
     )
 
 

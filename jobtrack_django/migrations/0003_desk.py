@@ -130,6 +130,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='escalation',
+            name='proposed_person',
+            field=jobtrack_django.fields.IdentityField(blank=True, db_default='', max_length=200),
+        ),
+        migrations.AddField(
+            model_name='escalation',
             name='proposed_by',
             field=models.CharField(blank=True, max_length=255, null=True),
         ),

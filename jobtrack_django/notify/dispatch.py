@@ -1,14 +1,14 @@
-"""Sends what is due: for each notifier one message about all of it. At least once, and never two at a time.
+"""Sends what is due: for each notifier one message about all of it. At least once; no row is in two messages.
 
 A row goes the way of every other one here: leased by a conditional UPDATE, sent outside any transaction, marked. Who
-dies in between leaves a lease that ends, and the very same rows are sent again under the same message id.
+dies in between leaves a lease that ends, and its rows are sent again under the same message id, but for those whose
+questions were decided meanwhile.
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
@@ -22,7 +22,7 @@ from jobtrack_django.conf import NotifierSettings
 from jobtrack_django.fields import DatabaseNow
 from jobtrack_django.models import Notice
 from jobtrack_django.notify import kinds
-from jobtrack_django.notify.message import MOST_LISTED, message_of
+from jobtrack_django.notify.message import MOST_LISTED, Message, message_of
 from jobtrack_django.notify.trouble import NotSent
 from jobtrack_django.querysets import unleased
 from jobtrack_django.statements import after, retried
@@ -38,7 +38,9 @@ MOST_ATTEMPTS: Final = 12
 MOST_AT_ONCE: Final = 5000
 """Notices of one message. Those beyond wait for the next one."""
 
-Token = Callable[[], str]
+ENDED: Final = "each process that tried to send it ended meanwhile"
+
+_FREE: Final = {"lease_owner": "", "lease_until": None}
 
 
 def due(using: str) -> bool:
@@ -66,6 +68,8 @@ def _tell(using: str, name: str, notifier: NotifierSettings) -> int:
         return 0
     free = waiting.filter(unleased())
     _changed(using, free.filter(escalation__decided_at__isnull=False), outcome=Notice.DROPPED, due_at=None)
+    killers = free.filter(attempts__gte=MOST_ATTEMPTS)
+    _changed(using, killers, outcome=Notice.FAILED, due_at=None, last_error=ENDED, **_FREE)
     if waiting.filter(lease_until__gt=DatabaseNow()).exists():
         return 0  # somebody is telling it just now
     held = _held_until(using, name, notifier)
@@ -105,14 +109,11 @@ def _take(using: str, free: QuerySet[Notice], owner: str) -> str:
 def _send(using: str, name: str, notifier: NotifierSettings, owner: str, message_id: str) -> int:
     mine = _due(using).filter(notifier=name, lease_owner=owner)
     total = mine.count()
+    urgent = mine.select_related("escalation__operation").order_by("escalation__risk", "escalation__opened_at")
+    shown, now = list(urgent[:MOST_LISTED]), DjangoStore(using).now()
     try:
         with override(django_settings.LANGUAGE_CODE):
-            urgent = mine.select_related("escalation__operation").order_by("escalation__risk", "escalation__opened_at")
-            shown = urgent[:MOST_LISTED]
-            kinds.send(
-                notifier,
-                message_of(list(shown), message_id=message_id, notifier=name, at=DjangoStore(using).now(), total=total),
-            )
+            kinds.send(notifier, _written(shown, message_id=message_id, notifier=name, at=now, total=total))
     except NotSent as failure:
         _failed(using, name, mine, failure)
         return 0
@@ -120,7 +121,13 @@ def _send(using: str, name: str, notifier: NotifierSettings, owner: str, message
     return total
 
 
-_FREE: Final = {"lease_owner": "", "lease_until": None}
+def _written(notices: list[Notice], **known: Any) -> Message:
+    """The message. What cannot be written, for a text of a row or a translation, fails like what cannot be sent."""
+    try:
+        return message_of(notices, **known)
+    except Exception as error:
+        log.exception("A message could not be written.")
+        raise NotSent(f"it could not be written: {type(error).__name__}") from None
 
 
 def _failed(using: str, name: str, mine: QuerySet[Notice], failure: NotSent) -> None:

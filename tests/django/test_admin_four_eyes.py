@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
 from django.db import transaction
 
-from jobtrack.core.escalation import Question, Reason
+from jobtrack.core.escalation import Option, Proposal, Question, Reason, Resolution
 from jobtrack_django import get_operation, words
 from jobtrack_django.models import AuditEntry, Escalation
 from jobtrack_django.testing import answer, rehearsal
@@ -175,3 +176,57 @@ def test_a_site_that_no_longer_wants_two_decides_with_one(till, ann, settings):
         here.provider.on("POST", "/v1/payments", answer(202, json={"id": "pay-1"}))
         assert post(ann, again(escalation), "resubmit").status_code == 302
     assert again(escalation).decided_at
+
+
+def withdraw(user):
+    user.user_permissions.clear()
+
+
+def deactivate(user):
+    User.objects.filter(pk=user.pk).update(is_active=False)
+
+
+def delete(user):
+    user.delete()
+
+
+@pytest.mark.parametrize("happens", [withdraw, deactivate, delete])
+def test_the_word_of_somebody_who_may_no_longer_give_it_does_not_count(till, ann, bob, happens):
+    """INV-29: two people who may both choose it at the moment it happens. The second one's word is the first now."""
+    escalation = asked(till)
+    assert post(ann, escalation, "resubmit").status_code == 302
+    happens(User.objects.get(username="ann"))
+    page = read(bob.get(question_url(again(escalation))))
+    assert "They may not choose it any more, so this does not count" in page.text
+    assert buttons(read(bob.get(decide_url(escalation, "resubmit")))) == ["Propose: Submit once more"]
+    assert post(bob, escalation, "resubmit").status_code == 302
+    assert (again(escalation).decided_at, escalation.proposed_by) == (None, "bob")
+    assert len(till.provider.sent("POST")) == 1
+
+
+def test_a_new_name_makes_no_second_person(till, ann):
+    """INV-28: it is the person that counts, not how they are called today."""
+    escalation = asked(till)
+    assert post(ann, escalation, "resubmit").status_code == 302
+    User.objects.filter(username="ann").update(username="anna")
+    page = read(ann.get(question_url(again(escalation))))
+    assert "you cannot confirm your own proposal" in page.text
+    assert read(post(ann, escalation, "resubmit"), status=409)
+    assert again(escalation).decided_at is None
+    assert len(till.provider.sent("POST")) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "other"),
+    [
+        (("bob", ""), ("bob", ""), False),
+        (("bob", ""), ("Bob ", ""), False),
+        (("bob", "7"), ("robert", "7"), False),
+        (("bob", "7"), ("bob", "8"), True),
+        (("bob", ""), ("eve", "8"), True),
+    ],
+)
+def test_who_is_another_person(first, second, other):
+    proposal = Proposal(option=Option.CANCEL, actor=first[0], person=first[1], reason="r")
+    word = Resolution(escalation_id="1", option=Option.CANCEL, actor=second[0], person=second[1], reason="r", version=1)
+    assert proposal.seconded_by(word) is other

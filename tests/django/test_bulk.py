@@ -186,6 +186,17 @@ def test_sending_the_same_preview_twice_is_one_batch(jobtrack):
     assert (DecisionBatch.objects.count(), decisions(), LogEntry.objects.count()) == (1, 2, 2)
 
 
+def test_two_previews_that_share_a_question_are_two_batches(jobtrack):
+    """Two tabs of one person, with the same words: no question of the second one may be left out."""
+    client, (first, second, third) = staff(), ask_many(jobtrack, 3)
+    left, right = read(choose(client, [first, second])), read(choose(client, [first, third]))
+    confirm(client, left)
+    confirm(client, right)
+    assert DecisionBatch.objects.count() == 2
+    assert not Escalation.objects.filter(decided_at__isnull=True).exists()
+    assert decisions() == 3
+
+
 def test_who_and_why_are_in_the_audit_of_each(jobtrack):
     client, questions = staff(), ask_many(jobtrack, 2)
     decide_all(client, questions, reason="revision 3 knows it")
@@ -481,7 +492,9 @@ def test_the_result_can_be_downloaded_and_no_cell_is_a_formula(jobtrack):
 
 
 @pytest.mark.parametrize(
-    ("cell", "told"), [(f"{sign}1", f"'{sign}1") for sign in "=+-@\t\r\n"] + [("a=1", "a=1"), (7, "7")]
+    ("cell", "told"),
+    [(f"{sign}1", f"'{sign}1") for sign in (*"=+-@\t\r\n\uff1d\uff20", " =", "\u200b=", "\x00+", "\ufeff@")]
+    + [("a=1", "a=1"), (7, "7")],
 )
 def test_a_cell_is_text_for_a_spreadsheet(cell, told):
     assert plain(cell) == told

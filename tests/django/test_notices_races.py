@@ -132,6 +132,36 @@ def test_who_dies_between_sending_and_marking_repeats_the_same_message(desk, set
     assert new.id != first.id
 
 
+def test_a_message_whose_sending_ends_every_process_is_given_up(desk, settings):
+    """It would be sent again for ever, and hold up all that comes after it."""
+    settings.JOBTRACK = {"NOTIFIERS": {"night": DIES}}
+    desk.ask()
+    for _ in range(dispatching.MOST_ATTEMPTS):
+        with pytest.raises(Killed):
+            dispatch("default")
+        end_leases()
+    assert dispatch("default") == 0
+    notice = Notice.objects.get()
+    assert (notice.outcome, notice.last_error, notice.due_at) == ("failed", dispatching.ENDED, None)
+    settings.JOBTRACK = {"NOTIFIERS": {"night": CALL}}
+    desk.ask()
+    assert dispatch("default") == 1
+
+
+def test_a_message_that_cannot_be_written_waits_like_one_that_cannot_be_sent(desk, settings, monkeypatch, caplog):
+    settings.JOBTRACK = {"NOTIFIERS": {"night": CALL}}
+    desk.ask()
+
+    def broken(*_, **__):
+        raise KeyError("a field of a translation")
+
+    monkeypatch.setattr(dispatching, "message_of", broken)
+    assert dispatch("default") == 0
+    notice = Notice.objects.get()
+    assert (notice.outcome, notice.attempts, notice.lease_until) == ("", 1, None)
+    assert notice.last_error == "it could not be written: KeyError"
+
+
 def test_who_comes_back_after_the_lease_marks_nothing(desk, settings, monkeypatch):
     """A dispatcher that hung is overtaken; its word comes too late."""
     settings.JOBTRACK = {"NOTIFIERS": {"night": CALL}}
