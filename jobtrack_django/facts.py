@@ -36,6 +36,15 @@ _CONCLUDED_UNACCEPTED: Final[Mapping[str, Text]] = {
 }
 
 
+_ERRORS: Final[Mapping[str, Text]] = {OperationState.SUCCEEDED: _("An error before that:")}
+"""What the provider's last error is called where it is not the end of the story."""
+
+
+def error_label(state: str) -> str:
+    """What stands before the last error that the provider told."""
+    return str(_ERRORS.get(state, _("Its error:")))
+
+
 def conclusion(state: str, cause: str, *, accepted: bool) -> str:
     """What is known about the end; a state of a newer release as it is stored."""
     unaccepted = None if accepted else _CONCLUDED_UNACCEPTED.get(state)

@@ -13,7 +13,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.utils.module_loading import import_string
 
 from jobtrack.core import operation as core
-from jobtrack.core.escalation import Option, Proposal
+from jobtrack.core.escalation import Lapse, Option, Proposal, Reason, lapse_for
 from jobtrack_django import conf, words
 from jobtrack_django.models import Operation
 
@@ -21,6 +21,12 @@ from jobtrack_django.models import Operation
 class Policy(Protocol):
     def __call__(self, user: AbstractBaseUser | AnonymousUser, option: Option, operation: Operation) -> bool:
         """Whether this person, who has the permission, may choose ``option`` for a question about ``operation``."""
+
+
+def lapse_of(reason: str) -> Lapse | None:
+    """What this site lets happen to a question that nobody answers; None: it waits, or the reason is a newer one."""
+    settings = conf.settings()
+    return lapse_for(Reason(reason), settings.lapses, settings.four_eyes) if words.knows(reason) else None
 
 
 def permission_of(option: Option) -> str:

@@ -85,7 +85,7 @@ QUESTIONS: Final[Mapping[Reason, Question]] = {
     Reason.UNKNOWN_STATE: Question(
         title=_("unknown state"),
         ask=_("The provider names a state that its table does not know. What does it mean?"),
-        check=_("Find the state in the provider's documentation, and have the table mended."),
+        check=_("Find the state in its documentation, have its table mended, and wait for the new revision below."),
         fits=_look(again=_("The table is mended."), extend=_("The table is mended, and the job needs more time.")),
         risk=_("If the state means that the job has ended, waiting is useless; if it still runs, closing loses it."),
     ),
@@ -241,7 +241,7 @@ QUESTIONS: Final[Mapping[Reason, Question]] = {
     Reason.IDEMPOTENCY_CONFLICT: Question(
         title=_("same id, other content"),
         ask=_("An operation id was used again with other content. Which of the two is right?"),
-        check=_("Find who submitted the second one, and why under the same id."),
+        check=_("Ask whoever keeps the application who sent the second one; jobtrack keeps only when."),
         fits={Option.CLOSE: _("The first one is right, or what is missing is submitted under another id.")},
         risk=_("Only the first content is submitted. Whoever sent the second one may believe that it is under way."),
     ),

@@ -61,9 +61,10 @@ CHOICES: Final[Mapping[Option, Choice]] = {
     Option.LOOK_AGAIN: Choice(
         label=_("Look again now"),
         permission="look_again",
-        cost=_("One request, also after the deadline. It is read with the newest table."),
+        cost=_("One request, also after the deadline. It is read with the newest table. {over}"),
         done=_(
-            "One status request is sent, also after the deadline and above the budget, once the provider allows it."
+            "One status request is sent, also after the deadline and above the budget, once the provider allows it. "
+            "{over}"
         ),
         not_done=_(
             "Nothing is submitted, repeated or cancelled at the provider. The deadline does not move: if the job "
@@ -73,8 +74,8 @@ CHOICES: Final[Mapping[Option, Choice]] = {
     Option.ACCESS_REPAIRED: Choice(
         label=_("Access is repaired"),
         permission="repair_access",
-        cost=_("You state that the credential works again. One request tests it for the whole account."),
-        done=_("One request of the account is sent. If it is answered, all its operations go on."),
+        cost=_("You state that the credential works again. One request tests it for the whole account. {over}"),
+        done=_("One request of the account is sent. If it is answered, all its operations go on. {over}"),
         not_done=_("No credential is changed here. If it is refused again, you are asked again."),
     ),
     Option.RETRY_DELIVERY: Choice(

@@ -291,6 +291,19 @@ class Lapse:
     after: timedelta  # from the moment it was opened
 
 
+def lapse_for(reason: Reason, lapses: Mapping[Reason, Lapse], four_eyes: frozenset[Option]) -> Lapse | None:
+    """What happens to a question with ``reason`` that nobody answers; None: it waits.
+
+    Args:
+        lapses: what the site has chosen.
+        four_eyes: options that need the word of two people, and so never happen by themselves.
+    """
+    rule = lapses.get(reason)
+    if rule is None or rule.option in four_eyes or not may_lapse(rule.option, reason):
+        return None
+    return rule
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """An escalation to be opened with the commit that stops (or merely reports on) an operation."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 
-from jobtrack.core.escalation import Lapse, Reason, Resolution, may_lapse
+from jobtrack.core.escalation import Lapse, Reason, Resolution, lapse_for
 from jobtrack.core.grant import submits
 from jobtrack.errors import DecisionError, UsageError
 from jobtrack.flow.resolve import resolve, weigh
@@ -29,11 +29,8 @@ def lapse(runtime: Runtime, *, limit: int = 200, beyond: MutableMapping[Reason, 
         How many were answered.
     """
     places = {} if beyond is None else beyond
-    return sum(
-        _lapse(runtime, reason, rule, limit, places)
-        for reason, rule in runtime.lapses.items()
-        if may_lapse(rule.option, reason) and rule.option not in runtime.four_eyes
-    )
+    rules = {reason: lapse_for(reason, runtime.lapses, runtime.four_eyes) for reason in runtime.lapses}
+    return sum(_lapse(runtime, reason, rule, limit, places) for reason, rule in rules.items() if rule is not None)
 
 
 def _lapse(runtime: Runtime, reason: Reason, rule: Lapse, limit: int, beyond: MutableMapping[Reason, str]) -> int:

@@ -21,7 +21,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods
 
-from jobtrack.core.escalation import Option, Reason, Risk
+from jobtrack.core.escalation import Option, Risk
 from jobtrack.core.text import clean
 from jobtrack.worker.wiring import get_runtime
 from jobtrack_django import conf, words
@@ -38,7 +38,7 @@ from jobtrack_django.admin.base import (
 from jobtrack_django.admin.bulk import BulkDecisions
 from jobtrack_django.admin.keyset import Order
 from jobtrack_django.models import Escalation
-from jobtrack_django.policy import may_choose
+from jobtrack_django.policy import lapse_of, may_choose
 from jobtrack_django.store import DjangoStore
 
 RISKS: Final = {Risk.HIGH: ("▲", _("high")), Risk.MEDIUM: ("◆", _("medium")), Risk.LOW: ("▽", _("low"))}
@@ -247,9 +247,9 @@ class EscalationAdmin(BulkDecisions):
         """What the site chooses by itself, and when; None: nothing, or it is decided."""
         if escalation.decided_at is not None or not words.knows(escalation.reason):
             return None
-        lapse = conf.settings().lapses.get(Reason(escalation.reason))
+        lapse = lapse_of(escalation.reason)
         if lapse is None:
-            return gettext("it goes on waiting")
+            return gettext("it goes on waiting") if escalation.blocking else gettext("the question stays open")
         now = getattr(escalation, "jobtrack_now", None) or DjangoStore(conf.settings().database).now()
         when = Moment(at=escalation.opened_at + lapse.after, now=now)
         option = words.option_label(lapse.option.value)

@@ -11,7 +11,6 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 
-from jobtrack.core.escalation import Reason
 from jobtrack.core.text import clean
 from jobtrack.ports import Runtime
 from jobtrack_django import conf, words
@@ -21,7 +20,7 @@ from jobtrack_django.admin.choices import Choice, choices_of
 from jobtrack_django.admin.sheet import sheet
 from jobtrack_django.admin.subjects import subjects
 from jobtrack_django.models import Escalation, Notice, Operation
-from jobtrack_django.policy import person_of
+from jobtrack_django.policy import lapse_of, person_of
 from jobtrack_django.storable import storable
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def evidence(model_admin: EscalationAdmin, request: HttpRequest, runtime: Runtim
         "question": words.question(escalation.reason),
         "short": clean(escalation.detail, _SHORT) if len(escalation.detail) > _SHORT else "",
         "opened": Moment.of(escalation.opened_at, now),
-        "nobody": _if_nobody_acts(runtime, escalation, choices, now),
+        "nobody": _if_nobody_acts(escalation, choices, now),
         "proposed": None if answer else _proposed(runtime, escalation, request, now),
         "told": [_told(notice, now) for notice in _notices(escalation)],
         "buttons": [choice for choice in choices if choice.refusal is None],
@@ -120,11 +119,11 @@ def _proposed(runtime: Runtime, escalation: Escalation, request: HttpRequest, no
 # --- nobody, and who was told -----------------------------------------------------------------------
 
 
-def _if_nobody_acts(runtime: Runtime, escalation: Escalation, choices: list[Choice], now: datetime) -> SafeString:
+def _if_nobody_acts(escalation: Escalation, choices: list[Choice], now: datetime) -> SafeString:
     """What happens then: nothing, or what the site has chosen for this reason, and when."""
-    lapse = runtime.lapses.get(Reason(escalation.reason)) if choices else None
+    lapse = lapse_of(escalation.reason) if choices else None
     chosen = next((each for each in choices if lapse and each.option is lapse.option and each.refusal is None), None)
-    if lapse is None or chosen is None or chosen.two or chosen.submits:  # as ``flow.lapse`` passes them over
+    if lapse is None or chosen is None or chosen.submits:  # as ``flow.lapse`` passes them over
         waits = _("Nothing: it waits.") if escalation.blocking else _("Nothing: the question stays open.")
         return format_html("{}", waits)
     moment = Moment(at=escalation.opened_at + lapse.after, now=now)

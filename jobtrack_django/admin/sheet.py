@@ -42,6 +42,7 @@ def sheet(operation: Operation, now: datetime) -> dict[str, Any]:
         "state": words.state_label(operation.state),
         "conclusion": facts.conclusion(operation.state, operation.cause, accepted=operation.accepted_at is not None),
         "accepted": Moment.of(operation.accepted_at, now),
+        "error_is": facts.error_label(operation.state),
         "unaccepted": unaccepted(operation),
         "submission": submission(operation, now),
         "beside": beside_the_job(operation, now),

@@ -37,9 +37,22 @@ def numbers(before: Operation, after: Operation, table: ProviderTable | None, no
         "until": spoken(after.look_until) if after.look_until else "",
         "effect": clean(cancel.effect, 2000) if cancel else "",
         "look": "" if after == before else _("After that its status is asked for once more."),
+        "over": over(before, table, now),
         "doubt": doubt(before),
         "stakes": stakes(table, before, sent_by=after.look_until or now),
     }
+
+
+def over(operation: Operation, table: ProviderTable | None, now: datetime) -> str:
+    """That one more request is the last one, and what else there is; "" while there is time."""
+    if now < operation.budget.deadline:
+        return ""
+    passed = _("Its deadline passed at %s: if the job has not ended there, you are asked again.") % spoken(
+        operation.budget.deadline
+    )
+    left = operation.spent.extensions < operation.budget.extensions
+    longer = left and table is not None and table.budget.extension is not None
+    return f"{passed} {_('To go on following it, extend it then.')}" if longer else passed
 
 
 def doubt(operation: Operation) -> str:

@@ -13,11 +13,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import ngettext
 
-from jobtrack.core.escalation import Reason, Risk
+from jobtrack.core.escalation import Risk
 from jobtrack.core.text import clean, tell
 from jobtrack_django import conf, questions, words
 from jobtrack_django.models import Escalation, Notice
 from jobtrack_django.notify.plan import AGAIN
+from jobtrack_django.policy import lapse_of
 
 MOST_LISTED: Final = 20
 """Questions that one message lists; the rest is counted."""
@@ -168,9 +169,8 @@ def state_word(text: str) -> str:
 
 def unattended(escalation: Escalation) -> str:
     """What happens to a question that nobody answers."""
-    settings = conf.settings()
-    rule = settings.lapses.get(Reason(escalation.reason)) if questions.knows(escalation.reason) else None
-    if rule is not None and rule.option not in settings.four_eyes:
+    rule = lapse_of(escalation.reason)
+    if rule is not None:
         until = (escalation.opened_at + rule.after).astimezone(UTC)
         known = {"instant": f"{until:%Y-%m-%d %H:%M} UTC", "option": words.option_label(rule.option)}
         return _("If nobody acts until %(instant)s, this is chosen: %(option)s.") % known

@@ -261,7 +261,7 @@ def test_a_question_shows_what_a_decision_needs(jobtrack: Rehearsal, client):
     page = read(client.get(question_url(escalation))).text
     for words_shown in (
         "The provider names a state that its table does not know. What does it mean?",
-        "Find the state in the provider's documentation, and have the table mended.",
+        "Find the state in its documentation, have its table mended, and wait for the new revision below.",
         "unknown state: ",
         "“paused”",
         "op-1, reference invoice 7",

@@ -179,3 +179,52 @@ def test_a_page_can_be_used_with_a_keyboard_and_a_screen_reader(jobtrack: Rehear
                 assert set((attrs.get(name) or "").split()) <= set(ids), attrs
         assert "h2" in [tag for tag, _ in page.tags]
     assert words.QUESTIONS[Reason.DELIVERY_FAILED].ask
+
+
+def test_one_more_look_after_the_deadline_says_that_it_is_the_last(jobtrack: Rehearsal, ann):
+    """A new operator chose it seven times, and was asked again seven times."""
+    client, escalation = logged_in(ann), asks(jobtrack, PAUSED)
+    passed = "Its deadline passed at"
+    assert passed not in read(client.get(question_url(escalation))).text
+    operation = type(escalation.operation).objects
+    operation.update(deadline=jobtrack.clock() - timedelta(minutes=1))
+    said = "if the job has not ended there, you are asked again. To go on following it, extend it then."
+    for url in (question_url(escalation), decide_url(escalation, "look_again")):
+        page = read(client.get(url)).text
+        assert passed in page
+        assert said in page
+    operation.update(limit_extensions=0)
+    assert "extend it then" not in read(client.get(question_url(escalation))).text
+
+
+def test_an_unknown_state_links_the_documentation_and_says_what_to_wait_for(jobtrack: Rehearsal, ann):
+    page = read(logged_in(ann).get(question_url(asks(jobtrack, PAUSED))))
+    assert "wait for the new revision below." in page.text
+    (link,) = [attrs for tag, attrs in page.tags if tag == "a" and attrs.get("rel") == "noreferrer"]
+    assert link["href"].startswith("https://")
+
+
+def test_an_error_that_a_success_overtook_is_told_as_an_earlier_one(jobtrack: Rehearsal, ann):
+    escalation = asks(jobtrack, PAUSED)
+    operation = type(escalation.operation).objects
+    operation.update(error="This token was revoked.")
+    client = logged_in(ann)
+    assert "Its error: “This token was revoked.”" in read(client.get(question_url(escalation))).text
+    operation.update(state="succeeded", wake_at=None)
+    assert "An error before that: “This token was revoked.”" in read(client.get(question_url(escalation))).text
+
+
+@pytest.mark.parametrize(("blocking", "told"), [(True, "it goes on waiting"), (False, "the question stays open")])
+def test_the_list_says_what_happens_if_nobody_acts(jobtrack: Rehearsal, ann, blocking, told):
+    """Of an operation that has ended nothing waits; and what needs two people never happens by itself."""
+    asks(jobtrack, PAUSED)
+    place = {"open_blocking": True} if blocking else {"open_blocking": None, "open_advisory": True}
+    Escalation.objects.update(blocking=blocking, **place)
+    assert told in read(logged_in(ann).get("/admin/jobtrack/escalation/")).text
+
+
+def test_what_needs_two_people_never_happens_by_itself(jobtrack: Rehearsal, ann, settings):
+    rule = {"unknown_state": {"option": "close", "after_s": 60}}
+    settings.JOBTRACK = {**SITE, "LAPSES": rule, "FOUR_EYES": ["close"]}
+    asks(jobtrack, PAUSED)
+    assert "it goes on waiting" in read(logged_in(ann).get("/admin/jobtrack/escalation/")).text
