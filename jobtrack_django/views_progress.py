@@ -14,6 +14,7 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotModif
 from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
 from django.utils.cache import patch_vary_headers
+from django.utils.encoding import escape_uri_path
 from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 
@@ -111,6 +112,6 @@ class ProgressView(OutcomeView):
     def _box(
         self, request: HttpRequest, row: Operation, stands: progress.Standing, told: Mapping[str, Any]
     ) -> SafeString:
-        url = f"{request.path}?{FRAGMENT}"
+        url = f"{escape_uri_path(request.path)}?{FRAGMENT}"
         told_to_box = box(row, stands, url=url, result_url=self._result_url(row, stands))
         return render_to_string(self.box_template_name, self.get_box_data(**told_to_box, outcome=told), request=request)

@@ -22,7 +22,7 @@ from jobtrack.core.text import tell
 RAW_LIMIT = 200
 """Most characters of the provider's own text that are recorded."""
 
-_YEARS = range(1970, 3000)  # what every database can keep and a sane provider means
+YEARS = range(1970, 3000)  # what every database can keep and a sane provider means
 _HUGE = 10**15  # beyond any instant in milliseconds; keeps arithmetic exact
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 _SCALE = {
@@ -78,7 +78,7 @@ def _after(base: datetime, seconds: float) -> datetime | None:
         instant = base.astimezone(UTC) + timedelta(seconds=seconds)
     except OverflowError:
         return None
-    return instant if instant.year in _YEARS else None
+    return instant if instant.year in YEARS else None
 
 
 # --- the sources ------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import MutableMapping
 
 from jobtrack.core.escalation import Lapse, Reason, Resolution, lapse_for
@@ -10,6 +11,8 @@ from jobtrack.errors import DecisionError, UsageError
 from jobtrack.flow.resolve import resolve, weigh
 from jobtrack.ports import Runtime
 from jobtrack.records import Escalation
+
+log = logging.getLogger("jobtrack.flow")
 
 ACTOR = "jobtrack"
 """Who decided, in the audit, when nobody else did."""
@@ -62,5 +65,8 @@ def _answer(runtime: Runtime, escalation: Escalation, rule: Lapse) -> bool:
             return False
         resolve(runtime, resolution)
     except (DecisionError, UsageError):  # not offered now, or somebody was first
+        return False
+    except Exception:
+        log.exception("The question %s could not be answered; the others are.", escalation.id)
         return False
     return True

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from jobtrack.core.backoff import first_delay
+from jobtrack.core.guidance import YEARS
 from jobtrack.core.observation import DelaySource
 from jobtrack.core.operation import Budget, Operation, OperationState
 from jobtrack.core.request import check_job_id, check_params, status_url, target_allowed
@@ -109,8 +110,8 @@ def begin(
     """The first row of an operation: its address and its budgets are fixed here (authority stays as granted)."""
     check_job_id(tracking.job_id)
     check_params(table, tracking.params)
-    refuse_naive("accepted_at", tracking.accepted_at)
-    refuse_naive("needed_by", tracking.needed_by)
+    refuse_instant("accepted_at", tracking.accepted_at)
+    refuse_instant("needed_by", tracking.needed_by)
     url = tracking.status_url
     if url and not target_allowed(url, table, tracking.params):
         raise UsageError(f"The table {table.id!r} does not allow the host of this status URL.", table=table.id)
@@ -170,10 +171,14 @@ def granted_budget(table: ProviderTable, wishes: Wishes, now: datetime) -> Budge
     )
 
 
-def refuse_naive(name: str, instant: object) -> None:
-    """Raises UsageError unless ``instant`` is None or a datetime with a time zone."""
-    if instant is not None and not (isinstance(instant, datetime) and instant.utcoffset() is not None):
+def refuse_instant(name: str, instant: object) -> None:
+    """Raises UsageError unless ``instant`` is None or a datetime with a time zone that everybody can keep and show."""
+    if instant is None:
+        return
+    if not (isinstance(instant, datetime) and instant.utcoffset() is not None):
         raise UsageError(f"{name} must be a datetime with a time zone.")
+    if instant.year not in YEARS:
+        raise UsageError(f"{name} must be in the years {YEARS.start} to {YEARS.stop - 1}.")
 
 
 def _refuse_other_content(table: ProviderTable, tracking: Tracking, wanted: Operation, found: Operation) -> None:

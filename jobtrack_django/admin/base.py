@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from django.conf import settings
 from django.contrib import admin
+from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -24,6 +25,7 @@ from django.utils.translation import gettext_lazy as lazy
 from jobtrack_django import conf
 from jobtrack_django.admin.keyset import KeysetChangeList, Order
 from jobtrack_django.admin.loose import values_of
+from jobtrack_django.storable import storable
 
 M = TypeVar("M", bound=Model)
 
@@ -106,7 +108,14 @@ class ReadOnlyAdmin(_ModelAdmin[M]):
         offered = self.get_list_filter(request) if request else self.list_filter
         return any(_takes(each, lookup) for each in offered)
 
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> M | None:
+        if storable(object_id) != object_id:
+            return None  # no database has such a key, and some refuse to be asked for it
+        return super().get_object(request, object_id, from_field)
+
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        if any(storable(text) != text for texts in request.GET.lists() for text in texts[1]):
+            raise BadRequest("No row has such a text.")
         told = {"title": capfirst(self.opts.verbose_name_plural), "nothing": self.nothing(request)}
         return super().changelist_view(request, {**told, **(extra_context or {})})
 
@@ -180,8 +189,12 @@ class Moment:
     @property
     def exact(self) -> SafeString:
         """UTC, and the reader's zone if that is another."""
-        utc, local = self.at.astimezone(UTC), self.at.astimezone(get_current_timezone())
+        utc = self.at.astimezone(UTC)
         time = format_html('<time datetime="{}">{}</time>', utc.isoformat(), f"{utc:%Y-%m-%d %H:%M:%S} UTC")
+        try:
+            local = self.at.astimezone(get_current_timezone())
+        except OverflowError:
+            return time  # at the end of the calendar
         if not local.utcoffset():
             return time
         day = "%H:%M:%S %Z" if local.date() == utc.date() else "%Y-%m-%d %H:%M:%S %Z"

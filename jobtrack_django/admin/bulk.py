@@ -32,6 +32,7 @@ from jobtrack_django.admin.base import ReadOnlyAdmin, lenient_settings, shows
 from jobtrack_django.admin.choices import choice_of
 from jobtrack_django.bulk import Chosen, Verdict, Why
 from jobtrack_django.models import DecisionBatch, DecisionItem, Escalation, Operation
+from jobtrack_django.policy import person_of
 
 if TYPE_CHECKING:
     from jobtrack_django.admin.escalations import EscalationAdmin
@@ -93,7 +94,7 @@ class Selection:
     def signed(self, request: HttpRequest) -> str:
         """For this person only."""
         rows = [[each.id, each.version, each.verdict.outcome, each.verdict.detail] for each in self.chosen]
-        told = [request.user.pk, self.option.value, self.previewed_at.isoformat(), self.retry_of, rows]
+        told = [person_of(request.user), self.option.value, self.previewed_at.isoformat(), self.retry_of, rows]
         return signing.dumps(told, salt=_SALT, compress=True)
 
     @classmethod
@@ -103,7 +104,7 @@ class Selection:
             user, named, at, retry_of, rows = signing.loads(text, salt=_SALT, max_age=_PREVIEW_AGE_S)
         except signing.BadSignature:
             return None
-        if (user, named) != (request.user.pk, option.value):
+        if (user, named) != (person_of(request.user), option.value):
             return None
         chosen = tuple(
             Chosen(id=pk, version=version, verdict=Verdict(outcome=outcome, detail=detail))

@@ -14,6 +14,7 @@ from django.db.models.functions import Coalesce
 
 from jobtrack.core.escalation import Risk
 from jobtrack.core.operation import TERMINAL, OperationState
+from jobtrack_django import conf
 from jobtrack_django.models import AccountGate, Escalation, Heartbeat, Notice, Operation
 from jobtrack_django.store import DjangoStore
 
@@ -150,8 +151,9 @@ def failed_notices(using: str) -> Bounded:
 
 
 def late_notices(using: str, now: datetime) -> Bounded:
-    """Notices that should have gone out a while ago."""
-    return Bounded.of(Notice.objects.using(using).filter(due_at__lt=now - SILENT))
+    """Notices that should have gone out a while ago. Nobody sends those of a notifier that is no more."""
+    names = list(conf.settings().notifiers)
+    return Bounded.of(Notice.objects.using(using).filter(due_at__lt=now - SILENT, notifier__in=names))
 
 
 def adrift(using: str) -> int:

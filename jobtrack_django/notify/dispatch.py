@@ -55,7 +55,18 @@ def dispatch(using: str) -> int:
     Returns:
         How many notices were sent.
     """
-    return sum(_tell(using, name, notifier) for name, notifier in conf.settings().notifiers.items())
+    notifiers = conf.settings().notifiers
+    if not notifiers:
+        return 0
+    decided = _due(using).filter(unleased(), escalation__decided_at__isnull=False)
+    _changed(using, decided, outcome=Notice.DROPPED, due_at=None)  # also those of notifiers that are no more
+    sent = 0
+    for name, notifier in notifiers.items():
+        try:
+            sent += _tell(using, name, notifier)
+        except Exception:
+            log.exception("Notifier %s could not be served; the others are.", name)
+    return sent
 
 
 def _due(using: str) -> QuerySet[Notice]:
@@ -67,7 +78,6 @@ def _tell(using: str, name: str, notifier: NotifierSettings) -> int:
     if not waiting.exists():
         return 0
     free = waiting.filter(unleased())
-    _changed(using, free.filter(escalation__decided_at__isnull=False), outcome=Notice.DROPPED, due_at=None)
     killers = free.filter(attempts__gte=MOST_ATTEMPTS)
     _changed(using, killers, outcome=Notice.FAILED, due_at=None, last_error=ENDED, **_FREE)
     if waiting.filter(lease_until__gt=DatabaseNow()).exists():

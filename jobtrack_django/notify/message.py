@@ -130,7 +130,7 @@ def item_of(notice: Notice) -> Item:
     """The question of a notice, with its operation loaded."""
     escalation = notice.escalation
     operation, asked = escalation.operation, questions.question(escalation.reason)
-    rank = Risk(escalation.risk)
+    rank = Risk(escalation.risk) if escalation.risk in set(Risk) else Risk.HIGH  # of a newer release: rather too loud
     return Item(
         id=str(escalation.pk),
         operation=clean(operation.pk, _LONGEST_NAME),

@@ -230,3 +230,11 @@ def test_who_is_another_person(first, second, other):
     proposal = Proposal(option=Option.CANCEL, actor=first[0], person=first[1], reason="r")
     word = Resolution(escalation_id="1", option=Option.CANCEL, actor=second[0], person=second[1], reason="r", version=1)
     assert proposal.seconded_by(word) is other
+
+
+def test_a_proposal_of_a_newer_release_breaks_no_page(till, ann):
+    escalation = asked(till)
+    Escalation.objects.update(proposed_option="a_new_word", proposed_by="eve", proposed_why="w")
+    assert ann.get(question_url(escalation)).status_code == 200
+    assert ann.get(decide_url(escalation, "resubmit")).status_code == 200
+    assert "a_new_word" in read(ann.get("/admin/jobtrack/escalation/")).text

@@ -436,3 +436,21 @@ def test_results_and_webhooks_are_listed(jobtrack, db):
             assert (f"{found}1" in text, f"{found}2" in text) == (True, False), (url, query)
     page = read(reader.get(reverse("admin:jobtrack_jobresult_change", args=["op-1"])))
     assert "s3cret" not in page.html
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("operation/?state=%00", 400),
+        ("operation/?q=%00", 400),
+        ("escalation/?provider=a%00", 400),
+        ("notice/?outcome=%00", 400),
+        ("operation/%00/change/", 302),
+        ("operation/%00/history/", 302),
+        ("operation/%00/bundle/", 404),
+        ("jobresult/%00/change/", 302),
+    ],
+)
+def test_a_text_that_no_database_has_is_refused(admin_client, path, status):
+    """PostgreSQL does not even take it in a question."""
+    assert admin_client.get(f"/admin/jobtrack/{path}").status_code == status

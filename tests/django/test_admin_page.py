@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.utils import timezone
 
 from jobtrack.core.escalation import ALLOWED, Option, Reason, Refusal
-from jobtrack_django import words
+from jobtrack.errors import UsageError
+from jobtrack_django import track, words
 from jobtrack_django.admin.choices import choices_of
 from jobtrack_django.models import Escalation, Notice, WebhookReceipt
 from jobtrack_django.testing import Rehearsal, answer, rehearsal
@@ -228,3 +230,13 @@ def test_what_needs_two_people_never_happens_by_itself(jobtrack: Rehearsal, ann,
     settings.JOBTRACK = {**SITE, "LAPSES": rule, "FOUR_EYES": ["close"]}
     asks(jobtrack, PAUSED)
     assert "it goes on waiting" in read(logged_in(ann).get("/admin/jobtrack/escalation/")).text
+
+
+def test_the_end_of_the_calendar_breaks_no_page(jobtrack: Rehearsal, ann):
+    """East of Greenwich the last hour of the year 9999 has no local time; and no caller may ask for it."""
+    with pytest.raises(UsageError, match="years 1970 to 2999"):
+        track("acme-export", job_id="exp_9", needed_by=datetime(9999, 12, 31, 23, 30, tzinfo=UTC))
+    escalation = asks(jobtrack, PAUSED)
+    type(escalation.operation).objects.update(expires_at=datetime(9999, 12, 31, 23, 30, tzinfo=UTC))
+    with timezone.override("Europe/Berlin"):
+        assert "9999-12-31 23:30:00 UTC" in read(logged_in(ann).get(question_url(escalation))).text

@@ -6,9 +6,11 @@ import csv
 import io
 from datetime import timedelta
 from threading import Barrier, Thread
+from uuid import uuid4
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
@@ -18,7 +20,8 @@ from jobtrack.errors import StoreError
 from jobtrack.flow.resolve import propose
 from jobtrack_django import bulk, get_operation, track_many, words
 from jobtrack_django.admin.batches import OUTCOMES, plain
-from jobtrack_django.admin.bulk import WHY
+from jobtrack_django.admin.bulk import WHY, Selection
+from jobtrack_django.bulk import Chosen, Verdict
 from jobtrack_django.models import AuditEntry, DecisionBatch, DecisionItem, Escalation
 from jobtrack_django.testing import answer, rehearsal
 from tests.django.admin_pages import PAUSED, SITE, asks, decide_url, person, question_url, read
@@ -536,3 +539,16 @@ def test_where_django_can_a_question_offers_its_options_as_actions_that_lead_to_
     assert (response.status_code, response.headers["Location"]) == (302, decide_url(one, "look_again"))
     refused = client.post(question_url(one), {**sent, "CHANGE_FORM-action": "choose_close"})
     assert (refused.headers["Location"], decisions()) == (question_url(one), 0)
+
+
+def test_a_key_of_a_user_may_be_anything(jobtrack, rf):
+    """Many sites name their users by a UUID."""
+    (question,) = ask_many(jobtrack, 1)
+    request = rf.get("/")
+    request.user = User(pk=uuid4(), username="ann")
+    chosen = (Chosen(id=question.pk, version=1, verdict=Verdict(outcome=DecisionItem.PENDING)),)
+    selection = Selection(option=Option.CLOSE, chosen=chosen, previewed_at=jobtrack.clock())
+    signed = selection.signed(request)
+    assert Selection.read(request, Option.CLOSE, signed) == selection
+    request.user = User(pk=uuid4(), username="bob")
+    assert Selection.read(request, Option.CLOSE, signed) is None

@@ -352,7 +352,8 @@ def test_the_command_counts_until_nothing_is_due():
     assert past.history("default", now(), 90).total.ends == 1
 
 
-def test_notices_that_failed_or_are_late(viewer):
+def test_notices_that_failed_or_are_late(viewer, settings):
+    settings.JOBTRACK = {"NOTIFIERS": {"mail": {"kind": "email", "to": ["ops@example.com"]}}}
     question = ask(plant("q", "acme", "escalated", None), Reason.STALLED, now() - timedelta(hours=1))
     Notice.objects.create(escalation=question, notifier="mail", turn=1, outcome=Notice.FAILED)
     Notice.objects.create(escalation=question, notifier="mail", turn=2, due_at=now() - timedelta(hours=1))
@@ -406,3 +407,10 @@ def _nodes(plan):
 
 def _reads_all(node):
     return node["Node Type"] == "Seq Scan" and node["Relation Name"] in ("jobtrack_operation", "jobtrack_escalation")
+
+
+def test_a_notifier_that_is_no_more_is_not_late(viewer, settings):
+    """Nobody will ever send its notices: a red tile for them could never be made good."""
+    question = ask(plant("q", "acme", "escalated", None), Reason.STALLED, now() - timedelta(hours=1))
+    Notice.objects.create(escalation=question, notifier="gone", turn=1, due_at=now() - timedelta(hours=1))
+    assert "wait for too long" not in page(viewer).text

@@ -299,3 +299,37 @@ def test_the_words_of_a_newer_release_are_told_as_they_are(desk, site):
     Escalation.objects.filter(pk=question.pk).update(reason="of_tomorrow")
     assert desk.dispatch() == 1
     assert notices_desk.told[0].items[0].title == "of_tomorrow"
+
+
+def test_one_notifier_that_breaks_does_not_silence_the_others(desk, settings, monkeypatch, caplog):
+    """What is not foreseen for one of them is no other's trouble."""
+    settings.JOBTRACK = {"NOTIFIERS": {"a": CALL, "b": CALL}}
+    desk.ask()
+    tell = dispatching._tell
+
+    def breaks(using, name, notifier):
+        if name == "a":
+            raise RuntimeError("not foreseen")
+        return tell(using, name, notifier)
+
+    monkeypatch.setattr(dispatching, "_tell", breaks)
+    assert desk.dispatch() == 1
+    assert notices() == [("a", 1, ""), ("b", 1, "sent")]
+    assert "Notifier a could not be served" in caplog.text
+
+
+def test_a_risk_of_a_newer_release_is_told_as_a_high_one(desk, settings):
+    settings.JOBTRACK = {"NOTIFIERS": {"a": CALL}}
+    desk.ask()
+    Escalation.objects.update(risk=0)
+    assert desk.dispatch() == 1
+    assert notices_desk.told[-1].items[0].risk == "high"
+
+
+def test_a_decided_question_is_dropped_also_for_a_notifier_that_is_no_more(desk, settings):
+    settings.JOBTRACK = {"NOTIFIERS": {"old": CALL}}
+    (question,) = desk.ask()
+    settings.JOBTRACK = {"NOTIFIERS": {"new": CALL}}
+    desk.decide(question)
+    desk.dispatch()
+    assert notices() == [("old", 1, "dropped")]

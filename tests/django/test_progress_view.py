@@ -190,3 +190,15 @@ def test_the_words_are_in_the_readers_language_and_so_is_the_tag(client, operati
     settings.MIDDLEWARE = [*settings.MIDDLEWARE, "django.middleware.locale.LocaleMiddleware"]
     tags = {client.get(f"{url}?fragment", headers={"Accept-Language": each})["ETag"] for each in ("en", "de")}
     assert len(tags) == 2
+
+
+@pytest.mark.parametrize("name", ["a?b=1", "a#b", "a%2Fb", "x/progress/?y", "ü"])
+def test_the_box_asks_for_the_very_operation_of_its_page(site, admin_client, name):
+    """An id may hold what means something else in an address."""
+    track("acme", job_id="job-2", operation_id="x")
+    track("acme", job_id="job-1", operation_id=name)
+    page = admin_client.get(reverse("jobtrack:progress", args=[name]))
+    url = re.search(r'data-url="([^"]+)"', page.content.decode())[1].replace("&amp;", "&")
+    alone = admin_client.get(url)
+    assert alone.status_code == 200
+    assert alone.wsgi_request.path == page.wsgi_request.path

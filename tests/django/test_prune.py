@@ -215,14 +215,19 @@ def test_a_signal_lets_the_batch_end(site, tmp_path, monkeypatch, number):
 
 def test_a_second_signal_ends_it_at_once(site, tmp_path, monkeypatch):
     ended(site, "op-1")
+    # A shell starts what runs in the background with SIGINT ignored, and the tests with it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupted(*_):
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(module, "_write_down", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert whole_or_proven(tmp_path, "op-1") == []
 
 

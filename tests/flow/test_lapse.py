@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+import jobtrack.flow.lapse as lapsing
 from jobtrack.core.escalation import Lapse, Option, Reason
 from jobtrack.core.operation import OperationState
 from jobtrack.flow.lapse import ACTOR, lapse
@@ -161,3 +163,22 @@ def test_without_lapses_nothing_is_read(world: World) -> None:
 def _nothing_is_ever_written_at_a_provider(world: World) -> Iterator[None]:
     yield
     assert {seen.request.method for seen in world.provider.log} <= {"GET"}
+
+
+def test_a_question_that_cannot_be_read_does_not_keep_the_others_waiting(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A row of a newer release, for example: it is told in the log, and those behind it are answered."""
+    stopped(with_lapse(world, Option.CLOSE), count=3)
+    world.clock.advance(3 * H)
+    weighed = lapsing.weigh
+
+    def broken(runtime: Any, resolution: Any) -> Any:
+        if runtime.store.escalation(resolution.escalation_id).operation_id == "op-0":
+            raise ValueError("a word that nobody knows")
+        return weighed(runtime, resolution)
+
+    monkeypatch.setattr(lapsing, "weigh", broken)
+    assert lapse(world.runtime) == 2
+    assert world.op("op-0").state is OperationState.ESCALATED
+    assert "could not be answered; the others are" in caplog.text

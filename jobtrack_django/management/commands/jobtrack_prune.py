@@ -21,6 +21,7 @@ from jobtrack_django.management.told import ToldCommand
 from jobtrack_django.proofs import Proof
 from jobtrack_django.prune import BOUND, Pruned, Survey, Terms, prune, survey
 
+LEAST = timedelta(days=2)
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 NEEDS_A_PERSON, UNUSABLE, STOPPED = 1, 2, 3
@@ -28,11 +29,14 @@ NEEDS_A_PERSON, UNUSABLE, STOPPED = 1, 2, 3
 
 
 def _age(text: str) -> timedelta:
-    """Such as ``90d``. At least an hour: a caller's transaction that began before may still have its id in mind."""
+    """Such as ``90d``. At least two days: what ends later is still to be counted in the figures of its day."""
     found = re.fullmatch(r"([1-9]\d{0,4})([hdw])", text)
     if not found:
-        raise ArgumentTypeError("must be a number of hours, days or weeks, such as 36h, 90d or 12w")
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+        raise ArgumentTypeError("must be a number of hours, days or weeks, such as 72h, 90d or 12w")
+    age = timedelta(**{_UNITS[found[2]]: int(found[1])})
+    if age < LEAST:
+        raise ArgumentTypeError("must be at least 48h: figures of a day are counted until then")
+    return age
 
 
 def _number(most: int) -> Any:
@@ -53,7 +57,7 @@ class Command(ToldCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--older-than", type=_age, required=True, metavar="AGE", help="36h, 90d or 12w; at least 1h"
+            "--older-than", type=_age, required=True, metavar="AGE", help="72h, 90d or 12w; at least 48h"
         )
         parser.add_argument("--proof", type=Path, metavar="DIR", help="folder for proofs: absolute, existing")
         parser.add_argument("--batch", type=_number(2000), default=500, help="most operations of one transaction (500)")
