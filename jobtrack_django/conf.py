@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from difflib import get_close_matches
 from enum import Enum
@@ -126,20 +126,33 @@ def _forget(*, setting: str, **_: object) -> None:
 
 def read(raw: object) -> tuple[Settings, list[Problem]]:
     """Settings from a plain dictionary, and everything in it that cannot be used."""
-    if not isinstance(raw, Mapping):
-        return Settings(), [Problem(key=NAME, message="must be a dictionary.")]
+    try:
+        found, problems = _taken(raw, _KEYS)
+    except _Unusable as error:
+        return Settings(), list(error.problems(NAME))
+    return Settings(**found), [replace(each, key=f"{NAME}{each.key}") for each in problems]
+
+
+Keys = Mapping[str, tuple[str, Callable[[object], Any]]]
+"""Key of a dictionary -> the field it sets, and how its value is read."""
+
+
+def _taken(value: object, keys: Keys) -> tuple[dict[str, Any], list[Problem]]:
+    """The fields that a dictionary sets, and everything in it that cannot be used."""
+    if not isinstance(value, Mapping):
+        raise _Unusable("must be a dictionary.")
     found: dict[str, Any] = {}
     problems: list[Problem] = []
-    for key, value in raw.items():
-        if key not in _KEYS:
-            problems.append(_unknown(f"{NAME}[{key!r}]", str(key), _KEYS))
+    for key, item in value.items():
+        if key not in keys:
+            problems.append(_unknown(f"[{key!r}]", str(key), keys))
             continue
-        name, convert = _KEYS[key]
+        name, convert = keys[key]
         try:
-            found[name] = convert(value)
+            found[name] = convert(item)
         except _Unusable as error:
-            problems.extend(error.problems(f"{NAME}[{key!r}]"))
-    return Settings(**found), problems
+            problems.extend(error.problems(f"[{key!r}]"))
+    return found, problems
 
 
 class _Unusable(Exception):
@@ -266,25 +279,12 @@ def _each(convert: Callable[[object], Any]) -> Callable[[object], dict[str, Any]
 
 def _record(record: type[Any]) -> Callable[[object], Any]:
     """A dictionary that changes some fields of ``record``. Durations are in seconds and their keys end in ``_s``."""
-    known = {
-        f"{item.name}_s" if item.type in ("timedelta", timedelta) else item.name: item.name for item in fields(record)
-    }
+    lasts = {item.name: item.type in ("timedelta", timedelta) for item in fields(record)}
+    keys = {f"{name}_s" if long else name: (name, _seconds if long else _count) for name, long in lasts.items()}
+    taken = _fields(keys, ())
 
     def convert(value: object) -> Any:
-        if not isinstance(value, Mapping):
-            raise _Unusable("must be a dictionary.")
-        found: dict[str, Any] = {}
-        problems: list[Problem] = []
-        for key, item in value.items():
-            if key not in known:
-                problems.append(_unknown(f"[{key!r}]", str(key), known))
-                continue
-            try:
-                found[known[key]] = _seconds(item) if key.endswith("_s") else _count(item)
-            except _Unusable as error:
-                problems.extend(error.problems(f"[{key!r}]"))
-        if problems:
-            raise _Unusable(below=tuple(problems))
+        found = taken(value)
         return record(**found) if found else None
 
     return convert
@@ -322,23 +322,13 @@ def _whole_seconds(value: object) -> timedelta:
     return timedelta(0) if value == 0 and not isinstance(value, bool) else _seconds(value)
 
 
-def _fields(keys: Mapping[str, tuple[str, Callable[[object], Any]]], needed: tuple[str, ...]) -> Callable[..., Any]:
+def _fields(keys: Keys, needed: tuple[str, ...]) -> Callable[..., Any]:
     """A dictionary with known keys, as keyword arguments."""
 
     def convert(value: object) -> dict[str, Any]:
-        if not isinstance(value, Mapping):
-            raise _Unusable("must be a dictionary.")
-        found: dict[str, Any] = {}
-        problems = [Problem(key=f"[{key!r}]", message="is missing.") for key in needed if key not in value]
-        for key, item in value.items():
-            if key not in keys:
-                problems.append(_unknown(f"[{key!r}]", str(key), keys))
-                continue
-            name, convert_one = keys[key]
-            try:
-                found[name] = convert_one(item)
-            except _Unusable as error:
-                problems.extend(error.problems(f"[{key!r}]"))
+        found, problems = _taken(value, keys)
+        given = value if isinstance(value, Mapping) else {}
+        problems += [Problem(key=f"[{key!r}]", message="is missing.") for key in needed if key not in given]
         if problems:
             raise _Unusable(below=tuple(problems))
         return found
@@ -402,7 +392,7 @@ NOTIFIER_KINDS: Final[Mapping[str, tuple[str, ...]]] = {
 
 _KIND_KEYS: Final = frozenset(key for keys in NOTIFIER_KINDS.values() for key in keys)
 
-_NOTIFIER_KEYS: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
+_NOTIFIER_KEYS: Final[Keys] = {
     "kind": ("kind", _kind),
     "to": ("to", _list_of(_text)),
     "from": ("sender", _or_none(_text)),
@@ -417,7 +407,7 @@ _NOTIFIER_KEYS: Final[Mapping[str, tuple[str, Callable[[object], Any]]]] = {
     "risk": ("risk", _choice(Risk)),
 }
 
-_KEYS: Mapping[str, tuple[str, Callable[[object], Any]]] = {
+_KEYS: Keys = {
     "TABLES": ("tables", _paths),
     "ACCOUNTS": ("accounts", _each(_each(_each(_text)))),
     "CREDENTIALS": ("credentials", _each(_each(reference))),

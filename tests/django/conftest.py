@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models import F
 from django.utils import translation
 from jsonschema import Draft202012Validator
@@ -20,9 +21,21 @@ from jobtrack.testing.clock import VirtualClock
 from jobtrack.testing.provider import FakeProvider
 from jobtrack.testing.runtime import NoScheduler, memory_runtime
 from jobtrack.worker import wiring
+from jobtrack_django.fields import DatabaseNow
+from tests.django import notices_desk
+from tests.django.notices_desk import Desk
 
 _SCHEMA = (resources.files("jobtrack.catalog") / "schema" / "outcome-1.json").read_text(encoding="utf-8")
 OUTCOME = Draft202012Validator(json.loads(_SCHEMA))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What is about one database (``vendor``) is a test on that one only: on another there is nothing to skip."""
+    marks = {item: item.get_closest_marker("vendor") for item in items}
+    others = [item for item, mark in marks.items() if mark is not None and connection.vendor not in mark.args]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in set(others)]
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +43,15 @@ def one_language() -> Iterator[None]:
     """``LocaleMiddleware`` leaves the language of its last request active in the thread; no other test may see it."""
     yield
     translation.deactivate()
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """Operations that ask, on a clock that is the database's as well."""
+    clock = VirtualClock(datetime.now(UTC).replace(microsecond=0))
+    monkeypatch.setattr(DatabaseNow, "virtual", clock)
+    monkeypatch.setattr(notices_desk, "told", [])
+    return notices_desk.Desk(clock)
 
 
 YAML = """

@@ -290,16 +290,16 @@ def test_no_action_of_a_list_does_anything(make):
 
 @pytest.mark.parametrize("make", OUTSIDE + READERS)
 def test_no_action_of_a_row_does_anything(make):
-    if not hasattr(admin, "ActionLocation"):
-        pytest.skip("before Django 6.1 a row has no actions")
+    """Before Django 6.1 a row has no actions, and what posts one anyway changes nothing either."""
     user = make()
     client, before = client_of(user), digest()
+    place = getattr(admin, "ActionLocation", None)
     for model, model_admin in _pages():
-        for name in actions_of(model_admin, [{"action_location": admin.ActionLocation.CHANGE_FORM}]):
+        for name in actions_of(model_admin, [{"action_location": place.CHANGE_FORM} if place else {}]):
             for key in model._base_manager.values_list("pk", flat=True):
                 url = reverse(f"admin:jobtrack_{model._meta.model_name}_change", args=[key])
                 response = client.post(url, {"CHANGE_FORM-action": name, ACTION_CHECKBOX_NAME: key})
-                assert response.status_code in (302, 400, 403), (make.__name__, name)
+                assert response.status_code in (302, 400, 403, 405), (make.__name__, name)
                 assert "/decide/" not in response.headers.get("Location", "").split("?")[0], (make.__name__, name)
                 assert digest() == before, (make.__name__, name)
 

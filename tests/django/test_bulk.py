@@ -528,11 +528,13 @@ def test_where_django_can_a_question_offers_its_options_as_actions_that_lead_to_
     from django.contrib import admin
     from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 
-    if not hasattr(admin, "ActionLocation"):
-        pytest.skip("before Django 6.1 a row has no actions")
     client, (one,) = staff("ann", "view_escalation", "look_again", "resubmit_operation"), ask_many(jobtrack, 1)
     page = read(client.get(question_url(one)))
     values = {attrs.get("value") for tag, attrs in page.tags if tag == "option"} - {""}
+    if not hasattr(admin, "ActionLocation"):
+        assert values == set()  # before Django 6.1 a row has no actions; the buttons are there all the same
+        assert decide_url(one, "look_again") in page.html
+        return
     assert values == {"choose_look_again", "choose_resubmit"}
     sent = {"CHANGE_FORM-action": "choose_look_again", ACTION_CHECKBOX_NAME: one.pk}
     response = client.post(question_url(one), sent)

@@ -363,7 +363,7 @@ def test_notices_that_failed_or_are_late(viewer, settings):
 # --- plans ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif("connection.vendor != 'postgresql'", reason="plans of PostgreSQL")
+@pytest.mark.vendor("postgresql")
 def test_plans_use_indexes_on_a_large_table(viewer):
     """INV: no page reads a whole table. Tens of thousands of rows, with statistics."""
     plant("model", "acme", "succeeded", now() - timedelta(days=1))

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from django.db import transaction
 from django.urls import reverse
 
 from jobtrack.core.escalation import Reason
-from jobtrack.testing import VirtualClock
-from jobtrack_django.fields import DatabaseNow
 from jobtrack_django.models import Escalation, Notice
 from jobtrack_django.notify import dispatch as dispatching
 from jobtrack_django.notify.kinds import pause
 from tests.django import notices_desk
 from tests.django.admin_pages import person, read
-from tests.django.notices_desk import CALL, SITE_URL, Desk, notices
+from tests.django.notices_desk import CALL, SITE_URL, notices
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db]
 
 REFUSES = {**CALL, "path": "tests.django.notices_desk.refuse"}
 H = 3600
-
-
-@pytest.fixture
-def desk(monkeypatch) -> Desk:
-    clock = VirtualClock(datetime.now(UTC).replace(microsecond=0))
-    monkeypatch.setattr(DatabaseNow, "virtual", clock)
-    monkeypatch.setattr(notices_desk, "told", [])
-    return Desk(clock)
 
 
 @pytest.fixture

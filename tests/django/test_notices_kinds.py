@@ -12,7 +12,6 @@ import json
 import logging
 import socketserver
 import threading
-from datetime import UTC, datetime
 from importlib import resources
 from io import StringIO
 
@@ -22,14 +21,12 @@ from django.core.management import CommandError, call_command
 from jsonschema import Draft202012Validator
 
 from jobtrack.core.escalation import Reason
-from jobtrack.testing import VirtualClock
 from jobtrack_django import questions
-from jobtrack_django.fields import DatabaseNow
 from jobtrack_django.models import Notice, Operation
 from jobtrack_django.notify import kinds, web
 from jobtrack_django.notify.message import state_word
 from tests.django import notices_desk
-from tests.django.notices_desk import CALL, SITE_URL, Desk
+from tests.django.notices_desk import CALL, SITE_URL
 from tests.transports.faults import FaultServer
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db]
@@ -40,14 +37,6 @@ SCHEMA = Draft202012Validator(
 KEY = base64.b64encode(b"a secret of 24 bytes !!!").decode()
 SECRET = f"whsec_{KEY}"
 HOSTILE = "<!channel> @here http://evil.example\r\nBcc: x \u202e &lt;b&gt; *bold* `x` \x1b[31m"
-
-
-@pytest.fixture
-def desk(monkeypatch) -> Desk:
-    clock = VirtualClock(datetime.now(UTC).replace(microsecond=0))
-    monkeypatch.setattr(DatabaseNow, "virtual", clock)
-    monkeypatch.setattr(notices_desk, "told", [])
-    return Desk(clock)
 
 
 @pytest.fixture
