@@ -16,7 +16,7 @@ from typing import Any, Final
 from django.db import transaction
 from django.db.models import Count, F, Max, Q, QuerySet, Sum
 
-from jobtrack_django.guidance import came_early, with_answer_before
+from jobtrack.core.early import came_early
 from jobtrack_django.models import AuditEntry, DailyFigure, Escalation, Operation
 from jobtrack_django.statements import retried
 from jobtrack_django.store import DjangoStore
@@ -219,7 +219,7 @@ def _read_batch(using: str, now: datetime) -> tuple[int, bool]:
     if mark is None:
         rows.bulk_create([first], ignore_conflicts=True)
         mark = _mark(using) or first
-    entries = with_answer_before(AuditEntry.objects.using(using).filter(pk__gt=mark.count).order_by("pk"))
+    entries = AuditEntry.objects.using(using).filter(pk__gt=mark.count).order_by("pk").with_answer_before()
     columns = ("pk", "at", "body", "operation__provider", "before")
     old = list(takewhile(lambda row: row[1] <= now - BEHIND, entries.values_list(*columns)[:BATCH]))
     more = len(old) == BATCH

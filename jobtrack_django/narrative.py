@@ -20,9 +20,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from jobtrack.core.audit import GENESIS, seal
+from jobtrack.core.early import came_early
 from jobtrack.core.observation import Kind
 from jobtrack_django import events, words
-from jobtrack_django.guidance import came_early
 from jobtrack_django.models import AuditEntry, Operation, WebhookReceipt
 from jobtrack_django.storable import identity
 

@@ -5,17 +5,19 @@ One place for every way to decide: the pages of the admin, one question or many.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from django.contrib.auth import get_user_model
-from django.contrib.auth.base_user import AbstractBaseUser
-from django.contrib.auth.models import AnonymousUser
+from django.apps import apps
 from django.utils.module_loading import import_string
 
 from jobtrack.core import operation as core
 from jobtrack.core.escalation import Lapse, Option, Proposal, Reason, lapse_for
 from jobtrack_django import conf, words
 from jobtrack_django.models import Operation
+
+if TYPE_CHECKING:  # a site may do without these models, and then cannot even load them
+    from django.contrib.auth.base_user import AbstractBaseUser
+    from django.contrib.auth.models import AnonymousUser
 
 
 class Policy(Protocol):
@@ -55,7 +57,14 @@ def person_of(user: AbstractBaseUser | AnonymousUser) -> str:
 
 
 def stands(proposal: Proposal, operation: core.Operation) -> bool:
-    """Whether whoever proposed it is still here and may still choose it (four eyes)."""
+    """Whether whoever proposed it is still here and may still choose it (four eyes).
+
+    A site without Django's users knows its people by other means, and asks them itself.
+    """
+    if not apps.is_installed("django.contrib.auth"):
+        return True
+    from django.contrib.auth import get_user_model
+
     users = get_user_model()._default_manager  # noqa: SLF001 - Django's documented name
     user = users.filter(pk=proposal.person).first() if proposal.person else None
     row = Operation.objects.using(conf.settings().database).filter(pk=operation.id).first()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
 
 from jobtrack.core.operation import TERMINAL
 from jobtrack_django.fields import DatabaseNow
@@ -66,12 +66,25 @@ class DeliveryQuerySet(models.QuerySet["Delivery"]):
         return self.filter(~Q(last_error="") | Q(attempts__gt=1), delivered_at__isnull=True)
 
 
+# Entries are canonical JSON: text inside one of its strings cannot look like this.
+_LOOKS = Q(body__contains='"event":"poll"')
+_ACCEPTANCES = Q(body__contains='"event":"submission"') & Q(body__contains='"do":"follow"')
+
+
 class AuditQuerySet(models.QuerySet["AuditEntry"]):
     """Append-only: an entry is never changed or removed (INV-40)."""
 
     def of_requests(self) -> AuditQuerySet:
         """Those that tell what a status request showed. Text inside a JSON string cannot look like this."""
         return self.filter(body__contains='"observation":{')
+
+    def with_answer_before(self) -> models.QuerySet[Any]:
+        """Each entry with ``before``: the body of the last answer in its chain that came in time to count."""
+        chain = self.model._base_manager.using(self.db).filter(  # noqa: SLF001 - Django's documented name
+            operation_id=OuterRef("operation_id"), seq__lt=OuterRef("seq")
+        )
+        answers = chain.filter(_LOOKS | _ACCEPTANCES).exclude(body__contains='"late":true').order_by("-seq")
+        return self.annotate(before=Subquery(answers.values("body")[:1]))
 
     def update(self, **_: Any) -> NoReturn:
         refuse()

@@ -63,8 +63,7 @@ CHOICES: Final[Mapping[Option, Choice]] = {
         permission="look_again",
         cost=_("One request, also after the deadline. It is read with the newest table. {over}"),
         done=_(
-            "One status request is sent, also after the deadline and above the budget, once the provider allows it. "
-            "{over}"
+            "One status request is sent, also after the deadline and above the budget, once the provider allows it."
         ),
         not_done=_(
             "Nothing is submitted, repeated or cancelled at the provider. The deadline does not move: if the job "
@@ -75,7 +74,7 @@ CHOICES: Final[Mapping[Option, Choice]] = {
         label=_("Access is repaired"),
         permission="repair_access",
         cost=_("You state that the credential works again. One request tests it for the whole account. {over}"),
-        done=_("One request of the account is sent. If it is answered, all its operations go on. {over}"),
+        done=_("One request of the account is sent. If it is answered, all its operations go on."),
         not_done=_("No credential is changed here. If it is refused again, you are asked again."),
     ),
     Option.RETRY_DELIVERY: Choice(

@@ -20,7 +20,7 @@ from jobtrack.core.terms import permits
 from jobtrack.errors import IdempotencyConflict, OperationNotFound, TableMissing, UsageError
 from jobtrack.flow import story
 from jobtrack.flow.settle import wake
-from jobtrack.flow.track import Wishes, granted_budget, refuse_instant, said
+from jobtrack.flow.track import Wishes, granted_budget, refuse_far, refuse_naive, said
 from jobtrack.ports import Runtime
 
 logger = logging.getLogger(__name__)
@@ -82,7 +82,8 @@ def announce_submission(runtime: Runtime, operation: Operation, *, now: datetime
 
 def begin(runtime: Runtime, table: ProviderTable, submission: Submission, *, now: datetime) -> Operation:
     """The first row of a submission: its bytes, its key and its budgets are fixed here."""
-    refuse_instant("needed_by", submission.needed_by)
+    refuse_naive("needed_by", submission.needed_by)
+    refuse_far("needed_by", submission.needed_by)
     prepared = _prepare(table, submission)
     spec = table.submit
     if spec is None:

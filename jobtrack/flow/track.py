@@ -110,8 +110,9 @@ def begin(
     """The first row of an operation: its address and its budgets are fixed here (authority stays as granted)."""
     check_job_id(tracking.job_id)
     check_params(table, tracking.params)
-    refuse_instant("accepted_at", tracking.accepted_at)
-    refuse_instant("needed_by", tracking.needed_by)
+    refuse_naive("accepted_at", tracking.accepted_at)
+    refuse_naive("needed_by", tracking.needed_by)
+    refuse_far("needed_by", tracking.needed_by)
     url = tracking.status_url
     if url and not target_allowed(url, table, tracking.params):
         raise UsageError(f"The table {table.id!r} does not allow the host of this status URL.", table=table.id)
@@ -171,13 +172,15 @@ def granted_budget(table: ProviderTable, wishes: Wishes, now: datetime) -> Budge
     )
 
 
-def refuse_instant(name: str, instant: object) -> None:
-    """Raises UsageError unless ``instant`` is None or a datetime with a time zone that everybody can keep and show."""
-    if instant is None:
-        return
-    if not (isinstance(instant, datetime) and instant.utcoffset() is not None):
+def refuse_naive(name: str, instant: object) -> None:
+    """Raises UsageError unless ``instant`` is None or a datetime with a time zone."""
+    if instant is not None and not (isinstance(instant, datetime) and instant.utcoffset() is not None):
         raise UsageError(f"{name} must be a datetime with a time zone.")
-    if instant.year not in YEARS:
+
+
+def refuse_far(name: str, instant: datetime | None) -> None:
+    """Raises UsageError if ``instant``, which is kept as it is, is in a year that not everybody can show."""
+    if instant is not None and instant.year not in YEARS:
         raise UsageError(f"{name} must be in the years {YEARS.start} to {YEARS.stop - 1}.")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
@@ -114,7 +115,9 @@ class ReadOnlyAdmin(_ModelAdmin[M]):
         return super().get_object(request, object_id, from_field)
 
     def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-        if any(storable(text) != text for texts in request.GET.lists() for text in texts[1]):
+        if any(
+            storable(text) != text for name in request.GET if name != SEARCH_VAR for text in request.GET.getlist(name)
+        ):
             raise BadRequest("No row has such a text.")
         told = {"title": capfirst(self.opts.verbose_name_plural), "nothing": self.nothing(request)}
         return super().changelist_view(request, {**told, **(extra_context or {})})

@@ -47,12 +47,10 @@ def over(operation: Operation, table: ProviderTable | None, now: datetime) -> st
     """That one more request is the last one, and what else there is; "" while there is time."""
     if now < operation.budget.deadline:
         return ""
-    passed = _("Its deadline passed at %s: if the job has not ended there, you are asked again.") % spoken(
-        operation.budget.deadline
-    )
+    passed = _("The deadline is over: unless the job has ended there, you are asked again.")
     left = operation.spent.extensions < operation.budget.extensions
     longer = left and table is not None and table.budget.extension is not None
-    return f"{passed} {_('To go on following it, extend it then.')}" if longer else passed
+    return f"{passed} {_('To follow it longer, extend it.')}" if longer else passed
 
 
 def doubt(operation: Operation) -> str:

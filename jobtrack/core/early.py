@@ -10,21 +10,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.db.models import OuterRef, Q, QuerySet, Subquery
-
-from jobtrack_django.models import AuditEntry
-
-# Entries are canonical JSON: text inside one of its strings cannot look like this.
-_LOOKS = Q(body__contains='"event":"poll"')
-_ACCEPTANCES = Q(body__contains='"event":"submission"') & Q(body__contains='"do":"follow"')
-
-
-def with_answer_before(entries: QuerySet[AuditEntry]) -> QuerySet[Any]:
-    """Each entry with ``before``: the body of the last answer in its chain that came in time to count."""
-    chain = AuditEntry.objects.using(entries.db).filter(operation_id=OuterRef("operation_id"), seq__lt=OuterRef("seq"))
-    answers = chain.filter(_LOOKS | _ACCEPTANCES).exclude(body__contains='"late":true').order_by("-seq")
-    return entries.annotate(before=Subquery(answers.values("body")[:1]))
-
 
 def came_early(body: str, before: str | None) -> bool | None:
     """Whether the request of an entry was sent before the answer before it allowed.
