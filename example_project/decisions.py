@@ -1,7 +1,8 @@
 """The questions that the demo leaves open, what a right decision is for each, and what it leads to.
 
 An operator finds all of this out from the pages: the question, ACME's console, the provider table. This table is for
-the tests that answer them, and for those who want to compare.
+the tests that answer them, and for those who want to compare. Where the deadline has passed by then, to extend is as
+right as to look again: the looks it grants come to the same end.
 """
 
 from __future__ import annotations
