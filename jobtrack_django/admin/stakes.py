@@ -49,8 +49,10 @@ def over(operation: Operation, table: ProviderTable | None, now: datetime) -> st
         return ""
     passed = _("The deadline is over: unless the job has ended there, you are asked again.")
     left = operation.spent.extensions < operation.budget.extensions
-    longer = left and table is not None and table.budget.extension is not None
-    return f"{passed} {_('To follow it longer, extend it.')}" if longer else passed
+    if not left or table is None or table.budget.extension is None:
+        return passed
+    longer = _("To follow it longer, extend it.")
+    return f"{passed} {longer}"
 
 
 def doubt(operation: Operation) -> str:

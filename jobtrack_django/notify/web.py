@@ -111,7 +111,8 @@ def _section(item: Item) -> dict[str, Any]:
     lines = [escaped(line) for line in lines_of(item)[: -1 if item.link else None]]
     lines[0] = f"*{lines[0]}*"
     text = "\n".join(lines)[:_LONGEST_TEXT]
-    return _markdown(f"{text}\n{_link(item.link, _('Decide here'))}" if item.link else text)
+    decide = _("Decide here")
+    return _markdown(f"{text}\n{_link(item.link, decide)}" if item.link else text)
 
 
 def _link(url: str, label: str) -> str:

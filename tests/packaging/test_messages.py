@@ -45,3 +45,21 @@ def test_every_call_that_marks_a_text_is_known_to_the_tool() -> None:
             if isinstance(node, ast.ImportFrom) and node.module == "django.utils.translation":
                 aliases |= {each.asname or each.name for each in node.names if "gettext" in each.name}
     assert aliases <= set(TOOL["KEYWORDS"])
+
+
+def test_no_text_is_marked_inside_an_f_string() -> None:
+    """Before Python 3.12 an f-string is one token: the tool would not see the text there, and it stayed English."""
+    import ast
+
+    hidden = [
+        f"{path.name}:{call.lineno}"
+        for path, text in TOOL["sources"]()
+        if path.suffix == ".py"
+        for joined in ast.walk(ast.parse(text))
+        if isinstance(joined, ast.JoinedStr)
+        for call in ast.walk(joined)
+        if isinstance(call, ast.Call)
+        and getattr(call.func, "id", "") in TOOL["KEYWORDS"]
+        and any(isinstance(each, ast.Constant) for each in call.args)
+    ]
+    assert hidden == []
