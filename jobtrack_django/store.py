@@ -209,7 +209,8 @@ class DjangoStore(Decisions, Outbox, Notices):
         try:
             with transaction.atomic(using=self.using):
                 operations = self._dispatch(self._operations().due().order_by("wake_at"), limit, grace)
-                deliveries = self._dispatch(Delivery.objects.using(self.using).due().order_by("due_at", "pk"), limit, grace)
+                follow_ups = Delivery.objects.using(self.using).due().order_by("due_at", "pk")
+                deliveries = self._dispatch(follow_ups, limit, grace)
         except OperationalError as error:
             if not lost_race(error):
                 raise
