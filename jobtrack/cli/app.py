@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import os
+import sys
+from typing import Any
 
 import click
 
@@ -32,10 +33,24 @@ class _Group(click.Group):
             ctx.exit(screen.FINDINGS)
         except JobtrackError as error:
             raise click.UsageError(screen.plain_lines(error.message)) from error
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """As click's own, which ends quietly where the reader of a pipe has seen enough; other trouble is told."""
+        try:
+            return super().main(*args, **kwargs)
         except OSError as error:
-            if error.errno == errno.EPIPE:
-                raise  # the reader has seen enough; click ends quietly
-            raise click.UsageError(screen.plain(f"{(error.strerror or 'unknown trouble').capitalize()}.")) from error
+            said = screen.plain(f"{(error.strerror or 'unknown trouble').capitalize()}.")
+            click.echo(f"Error: {said}", err=True)
+            _forget_output()
+            sys.exit(screen.USAGE)
+
+
+def _forget_output() -> None:
+    """What could not be written is not tried again at the end of the process, which would change its exit code."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

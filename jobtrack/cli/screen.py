@@ -9,7 +9,7 @@ import click
 
 from jobtrack.core.text import clean
 
-GOOD, FINDINGS = 0, 1
+GOOD, FINDINGS, USAGE = 0, 1, 2
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 

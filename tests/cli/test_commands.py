@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -446,12 +447,20 @@ def test_a_name_that_no_file_can_have_is_a_sentence(command: tuple[str, ...]) ->
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_disk_is_a_sentence() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("said", ["check", "--help", "--version"])
+def test_a_full_disk_is_a_sentence(said: str, unbuffered: str) -> None:
+    """Also where the output is kept for the end of the process, and in what click prints by itself."""
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
-            [sys.executable, "-m", "jobtrack.cli", "check"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [sys.executable, "-m", "jobtrack.cli", said],
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
-    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (2, "Error: No space left on device.")
+    assert (ended.returncode, ended.stderr.splitlines()) == (2, ["Error: No space left on device."])
 
 
 def test_a_checkout_that_is_not_installed_has_a_version() -> None:
