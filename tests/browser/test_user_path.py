@@ -84,6 +84,16 @@ def test_a_page_that_was_offline_goes_on_by_itself(site, acme, worker):
     assert site.watch.early(PROGRESS) == []
 
 
+def test_a_browser_that_wrongly_says_offline_is_not_believed(site, acme, worker):
+    """Behind a VPN, or with the site on the same machine: what counts is whether the site answers."""
+    page = site.visitor(USER)
+    page.add_init_script("Object.defineProperty(Navigator.prototype, 'onLine', { get: () => false })")
+    box = order(page)
+
+    expect(box).to_have_attribute("data-ended", "")
+    expect(box).not_to_contain_text("You are offline")
+
+
 def test_the_path_without_scripts(site, acme, worker):
     page = site.visitor(js=False)
     page.goto("/")

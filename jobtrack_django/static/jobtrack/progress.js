@@ -48,16 +48,25 @@ class Box {
     this.arm();
   }
 
-  /** Set the timer, unless nobody looks or nothing can be asked; `resume` comes back to it. */
+  /** Set the timer, unless nobody looks; `resume` comes back to it. */
   arm(extra = 0) {
     clearTimeout(this.timer);
-    if (this.stopped || this.asking || document.hidden || !navigator.onLine) return;
+    if (this.stopped || this.asking || document.hidden) return;
     this.timer = setTimeout(() => this.ask(), Math.max(0, this.due - Date.now()) + extra);
   }
 
   pause() {
     clearTimeout(this.timer);
-    if (!this.stopped && !navigator.onLine) this.notice(this.root.dataset.offline);
+  }
+
+  /** The browser thinks that the network is away. It may be wrong (a VPN, a site on this very machine), so the box
+   *  still asks, but rarely. */
+  disconnect() {
+    if (this.stopped) return;
+    this.failures = Math.max(this.failures, 1);
+    this.notice(this.root.dataset.offline);
+    this.due = Math.max(this.due, Date.now() + LONGEST_BACKOFF_S * 1000);
+    this.arm();
   }
 
   resume() {
@@ -212,10 +221,10 @@ export function upgrade(root = document) {
 }
 
 const all = (what) => boxes.forEach((box) => box[what]());
-const follow = () => all(document.hidden || !navigator.onLine ? "pause" : "resume");
+const follow = () => all(document.hidden ? "pause" : "resume");
 document.addEventListener("visibilitychange", follow);
 addEventListener("online", () => all("reconnect"));
-addEventListener("offline", follow);
+addEventListener("offline", () => all("disconnect"));
 addEventListener("pageshow", (event) => event.persisted && follow());
 
 upgrade();
