@@ -10,6 +10,7 @@ from jobtrack.flow.cancel import delivery_of, request_cancel
 from jobtrack.worker.wiring import get_runtime
 from jobtrack_django import conf
 from jobtrack_django.models import Operation
+from jobtrack_django.remains import refuse_pruned
 
 
 def cancel(operation: Operation, *, actor: str = "", reason: str = "") -> Operation:
@@ -30,11 +31,14 @@ def cancel(operation: Operation, *, actor: str = "", reason: str = "") -> Operat
         UsageError: the table documents no cancellation, there is no job that could be named, the operation has ended,
             or a cancellation was asked for already; or a transaction is open on another database than the operation's.
         OperationNotFound: there is no such operation.
+        OperationPruned: there was one, and its rows were removed.
     """
     runtime, using = get_runtime(), conf.settings().database
     _refuse_other_transaction(using)
     with transaction.atomic(using=using):
         row = Operation.objects.using(using).select_for_update().filter(pk=operation.pk).first()
+        if row is None:
+            refuse_pruned(operation.pk, using)
         locked = row.to_core() if row else None
         request_cancel(runtime, operation.pk, actor=actor, reason=reason, announce=False, locked=locked)
 

@@ -23,6 +23,7 @@ from jobtrack_django import conf
 from jobtrack_django.files import DjangoFiles
 from jobtrack_django.models import Operation
 from jobtrack_django.receipts import current_delivery
+from jobtrack_django.remains import refuse_pruned
 
 _ERRAND = Followup(event=RESULT)
 
@@ -84,6 +85,7 @@ def fetch_result(operation: Operation | str, *, wait: bool = True) -> JobResult:
 
     Raises:
         OperationNotFound: there is no such operation.
+        OperationPruned: there was one, and its rows were removed.
         UsageError: the job has not succeeded, its table names no result, or a transaction is open.
         ResultNotReady: it is not complete yet; ResultUnavailable: it was given up, and a person was asked.
     """
@@ -115,6 +117,7 @@ def _refuse_open_transaction() -> None:
 def _fetchable(runtime: Runtime, operation_id: str) -> tuple[core.Operation, ProviderTable]:
     found = runtime.store.get([operation_id])
     if not found:
+        refuse_pruned(operation_id, conf.settings().database)
         raise OperationNotFound(f"There is no operation {operation_id!r}.", operation_id=operation_id)
     (row,) = found
     if not row.succeeded:

@@ -36,6 +36,10 @@ class Seen:
     by_script: bool  # the script of a progress box asks, not a person
 
 
+TAKEN_AWAY = "net::ERR_INTERNET_DISCONNECTED"
+"""What the browser says where a test took its network away; a site that does not answer is another error."""
+
+
 @dataclass  # no slots: Playwright remembers its handlers in it
 class Watch:
     """The requests of one test, and what was wrong with the pages."""
@@ -104,14 +108,15 @@ class Watch:
         context.on("response", self._answered)
 
     def _console(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
+        if message.type in ("error", "warning") and TAKEN_AWAY not in message.text:
             self.fault(f"console: {message.text}")
 
     def _error(self, error: WebError) -> None:
         self.fault(f"script: {error.error}")
 
     def _failed(self, request: Request) -> None:
-        if request.failure != "net::ERR_ABORTED":  # the browser's own word for a page that was left, and for a download
+        # The first is the browser's own word for a page that was left, and for a download.
+        if request.failure not in ("net::ERR_ABORTED", TAKEN_AWAY):
             self.fault(f"request: {request.failure} {request.url}")
 
     def _answered(self, response: Response) -> None:

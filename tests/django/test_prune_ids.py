@@ -19,7 +19,17 @@ from jobtrack.records import Receipt
 from jobtrack.testing.clock import VirtualClock
 from jobtrack.testing.runtime import memory_runtime
 from jobtrack.worker import wiring
-from jobtrack_django import asubmit, atrack, get_operation, submit, submit_many, track, track_many
+from jobtrack_django import (
+    asubmit,
+    atrack,
+    cancel,
+    fetch_result,
+    get_operation,
+    submit,
+    submit_many,
+    track,
+    track_many,
+)
 from jobtrack_django.intake import _row_of_another
 from jobtrack_django.models import AuditEntry, Operation, PrunedOperation
 from jobtrack_django.prune import Terms, prune
@@ -59,6 +69,8 @@ AGAIN = {
     "asubmit": lambda: async_to_sync(asubmit)("pay", operation_id="old", payload={}),
     "submit_many": lambda: submit_many("pay", [{"payload": {}}, {"operation_id": "old", "payload": {}}]),
     "get_operation": lambda: get_operation("old"),
+    "cancel": lambda: cancel(Operation(pk="old")),  # a row that the caller has kept
+    "fetch_result": lambda: fetch_result("old"),
 }
 
 
