@@ -17,6 +17,7 @@ from django.utils.translation import gettext as _
 
 from jobtrack.errors import ConfigurationError
 from jobtrack_django import conf
+from jobtrack_django.admin.escalations import OLDEST
 from jobtrack_django.models import Escalation
 
 _MOST = 99
@@ -71,7 +72,7 @@ def open_questions() -> int | None:
     try:
         using = conf.settings().database
         connection = connections[using]
-        rows = Escalation.objects.using(using).open().order_by("decided_at", "opened_at").values("pk")[: _MOST + 1]
+        rows = Escalation.objects.using(using).open().order_by(*OLDEST.to_count(using)).values("pk")[: _MOST + 1]
         if not connection.in_atomic_block:
             return rows.count()
         with transaction.atomic(using=using):  # an error would end the transaction of the page

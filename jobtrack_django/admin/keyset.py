@@ -33,12 +33,20 @@ class Order:
     name: str  # stands in cursors, so that a cursor of another order is not taken for one of this
     columns: tuple[str, ...]  # names of columns, never null; the last one is unique
     descending: bool = False  # all of them
-    held: tuple[str, ...] = ()  # columns that a filter holds at one value, in front: PostgreSQL finds the index by them
+    held: tuple[str, ...] = ()  # columns of the index, in front, that a filter holds at one value
 
-    def by(self, *, back: bool = False) -> list[OrderBy]:
-        """For ``order_by``."""
+    def by(self, using: str, *, back: bool = False) -> list[OrderBy]:
+        """For ``order_by`` in the database ``using``.
+
+        PostgreSQL finds the index only if the held columns are named; MySQL and MariaDB sort all rows if they are.
+        """
         down = self.descending != back
-        return [F(name).desc() if down else F(name).asc() for name in (*self.held, *self.columns)]
+        held = () if connections[using].vendor == "mysql" else self.held
+        return [F(name).desc() if down else F(name).asc() for name in (*held, *self.columns)]
+
+    def to_count(self, using: str) -> list[OrderBy]:
+        """The same without what tells equal rows apart, so that the index alone is read."""
+        return self.by(using)[:-1] or self.by(using)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +140,7 @@ class KeysetChangeList(ChangeList):
         simple = (spec for spec in self.filter_specs if isinstance(spec, SimpleListFilter))
         chosen = {str(spec.parameter_name): spec.value() for spec in simple}
         self.order = self.model_admin.list_order(request, chosen)
-        return self.order.by()
+        return self.order.by(queryset.db)
 
     def get_ordering_field_columns(self) -> Any:
         return {}  # no column sorts: few orders have an index
@@ -158,7 +166,7 @@ class KeysetChangeList(ChangeList):
         """The rows from a cursor on, one more than a page has; going back, the nearest comes first."""
         rows = self.model_admin.for_list(self.queryset)
         if cursor is not None:
-            rows = beyond(rows, self.order, cursor).order_by(*self.order.by(back=cursor.back))
+            rows = beyond(rows, self.order, cursor).order_by(*self.order.by(rows.db, back=cursor.back))
         return list(rows[: self.list_per_page + 1])
 
     def _link(self, rows: Sequence[Any], *, before: bool, behind: bool) -> None:
@@ -169,8 +177,7 @@ class KeysetChangeList(ChangeList):
             self.next_link = self.get_query_string({PAGE_VAR: Cursor.at(self.order, rows[-1], back=False)})
 
     def _count(self, request: HttpRequest) -> None:
-        # In the order of an index, but for what tells equal rows apart: so that the index alone can be counted.
-        rows = self.queryset.order_by(*self.order.by()[: max(1, len(self.order.held) + len(self.order.columns) - 1)])
+        rows = self.queryset.order_by(*self.order.to_count(self.queryset.db))
         paginator = self.model_admin.get_paginator(request, rows.values("pk"), self.list_per_page)
         self.paginator = paginator
         self.result_count = paginator.count
