@@ -245,6 +245,7 @@ def _play(children: Children, site: str) -> bool:
     except JobtrackError as error:
         raise Trouble(str(error), children.log_of("simulator")) from error
     ends = _watch(children, runs)
+    showcase.count_figures()
     return _report(ends, showcase.read_log(children.folder / ACME_LOG))
 
 

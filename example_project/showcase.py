@@ -15,7 +15,7 @@ from io import StringIO
 from pathlib import Path
 from threading import Barrier
 
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.core.management import call_command
 from django.db import connection
 
@@ -52,11 +52,18 @@ class Run:
 def add_people() -> None:
     """The logins of the demo and the groups of its staff; each password is the name."""
     call_command("jobtrack_roles", prefix=PREFIX, verbosity=0, stdout=StringIO())
+    see_reports = Permission.objects.get(codename="view_report", content_type__app_label="reports")
     for name, role in LOGINS.items():
         chief = role == "superuser"
         user = User.objects.create_user(name, password=name, is_staff=role is not None, is_superuser=chief)
         if role and not chief:
             user.groups.add(Group.objects.get(name=f"{PREFIX}{role}"))
+            user.user_permissions.add(see_reports)  # a question then names the report that it is about
+
+
+def count_figures() -> None:
+    """What has ended counts on the dashboard at once; the worker's own count comes every few minutes."""
+    call_command("jobtrack_figures", stdout=StringIO())
 
 
 def start() -> list[Run]:
