@@ -24,6 +24,7 @@ from jobtrack.ports import Runtime
 from jobtrack_django import conf, words
 from jobtrack_django.fields import DatabaseNow
 from jobtrack_django.models import DecisionBatch, DecisionItem, Escalation
+from jobtrack_django.policy import permission_of
 from jobtrack_django.storable import storable
 
 _log = logging.getLogger(__name__)
@@ -138,6 +139,7 @@ def go_on(
     batch: DecisionBatch,
     *,
     may: May,
+    person: str,
     log: Callable[[Escalation], None],
     budget: timedelta = BUDGET,
     clock: Callable[[], float] = time.monotonic,
@@ -146,6 +148,7 @@ def go_on(
 
     Args:
         may: asked again for each question just before it is decided.
+        person: what stays of whoever decides when they are renamed; "": the site has no such thing.
         log: called once for each question that this batch has decided.
         clock: seconds since some moment.
 
@@ -159,7 +162,7 @@ def go_on(
         item = items.select_related("escalation__operation").filter(pk=pk).first()
         if item is None:
             continue  # another request of this batch had it
-        _keep(item, _decided(runtime, batch, item, may), log, using)
+        _keep(item, _decided(runtime, batch, item, may, person), log, using)
         if clock() >= until:
             break
     left = items.count()
@@ -169,7 +172,7 @@ def go_on(
     return left
 
 
-def _decided(runtime: Runtime, batch: DecisionBatch, item: DecisionItem, may: May) -> Verdict:
+def _decided(runtime: Runtime, batch: DecisionBatch, item: DecisionItem, may: May, person: str) -> Verdict:
     """Decide one question, or say why not."""
     option, row = Option(batch.option), item.escalation
     if _is_ours(row, batch, item):
@@ -186,6 +189,8 @@ def _decided(runtime: Runtime, batch: DecisionBatch, item: DecisionItem, may: Ma
                 actor=batch.actor,
                 reason=batch.reason,
                 version=item.version,
+                person=person,
+                permission=permission_of(option),
             ),
         )
     except AlreadyDecided:

@@ -50,7 +50,7 @@ _ADDRESS = re.compile(r"(?i)\b[a-z][a-z0-9+.-]{1,19}://[^\s<>\"'“”]*")
 _PLAIN: Final = (
     *("v", "event", "at", "state", "fence", "spent", "sent_at", "late", "lost_look", "draw"),
     *("meaning", "because", "attempt", "request", "items", "kind", "outcome", "cancel", "reads", "heard", "bytes"),
-    *("option", "reason", "evidence_version"),
+    *("option", "reason", "permission", "evidence_version"),
 )
 """Parts of an audit entry that are told as they are: our own words, numbers and instants."""
 

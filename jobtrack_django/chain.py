@@ -18,6 +18,7 @@ from jobtrack.core import operation as core
 from jobtrack.core.audit import canonical, seal
 from jobtrack.core.escalation import Question, risk
 from jobtrack.core.operation import OperationState
+from jobtrack.core.sentences_question import NO_OPERATION
 from jobtrack.errors import OperationNotFound
 from jobtrack_django.fields import DatabaseNow
 from jobtrack_django.models import AuditEntry, Delivery, Escalation, Operation
@@ -108,7 +109,7 @@ class ChainedRows:
     def _lock(self, operation_id: str) -> core.Operation:
         """The row, read after writing it: a lock that every database has, SQLite included."""
         if not self._operations().filter(pk=operation_id).update(fence=F("fence")):
-            raise OperationNotFound(f"There is no operation {operation_id!r}.", operation_id=operation_id)
+            raise OperationNotFound(NO_OPERATION.of(operation=repr(operation_id)), operation_id=operation_id)
         return core_of(self._operations().get(pk=operation_id))
 
     def _write(

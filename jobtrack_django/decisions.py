@@ -13,6 +13,7 @@ from jobtrack.core import meanwhile
 from jobtrack.core import operation as core
 from jobtrack.core.escalation import Proposal, Reason, Resolution
 from jobtrack.core.operation import OperationState
+from jobtrack.core.sentences_question import NO_QUESTION
 from jobtrack.errors import AlreadyDecided, OperationNotFound, StaleEvidence, StoreError
 from jobtrack_django.chain import ChainedRows, after_head
 from jobtrack_django.fields import DatabaseNow
@@ -27,7 +28,7 @@ class Decisions(ChainedRows):
     def escalation(self, escalation_id: str) -> records.Escalation:
         row = self._rows(Escalation).filter(pk=_key(escalation_id)).first()
         if row is None:
-            raise OperationNotFound(f"There is no escalation {escalation_id!r}.", escalation_id=escalation_id)
+            raise OperationNotFound(NO_QUESTION.of(question=repr(escalation_id)), escalation_id=escalation_id)
         found: records.Escalation = row.to_core()
         return found
 

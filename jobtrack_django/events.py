@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import ngettext
 
-from jobtrack_django import words
+from jobtrack_django import sentences, words
 
 TITLES: Final[Mapping[str, Text]] = {
     "track": lazy("Tracking began"),
@@ -148,7 +148,7 @@ def _attempt(body: Mapping[str, Any]) -> Iterator[str]:
         "why": _BECAUSE.get(because, because),
     }
     if body.get("doubt"):
-        yield _("An attempt before it is still in doubt: %s.") % str(body["doubt"]).rstrip(".")
+        yield _("An attempt before it is still in doubt: %s.") % sentences.clause(str(body["doubt"]))
 
 
 def _submission(body: Mapping[str, Any]) -> Iterator[str]:
@@ -190,7 +190,7 @@ def _cancel_requested(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _cancel_unsent(body: Mapping[str, Any]) -> Iterator[str]:
-    yield _("It could not be sent: %s") % body.get("detail")
+    yield _("It could not be sent: %s") % sentences.told(str(body.get("detail")))
 
 
 def _cancel(body: Mapping[str, Any]) -> Iterator[str]:
@@ -215,19 +215,19 @@ def _fetch(body: Mapping[str, Any]) -> Iterator[str]:
         )
         yield stored % {"files": files, "bytes": body.get("bytes")}
     if body.get("detail"):
-        yield str(body["detail"])
+        yield sentences.told(str(body["detail"]))
     reads, heard = _listed(body.get("reads")), _listed(body.get("heard"))
     if len(reads) == 2:
         yield _("Status requests for it: %(used)s of %(allowed)s.") % {"used": reads[0], "allowed": reads[1]}
     if heard:
-        yield _("Answers: %s.") % ", ".join(heard[-10:])
+        yield _("Answers: %s.") % ", ".join(str(words.TROUBLES.get(each, each)) for each in heard[-10:])
 
 
 def _decision(body: Mapping[str, Any]) -> Iterator[str]:
     yield _("%(actor)s chose “%(option)s”: “%(why)s”") % {
         "actor": body.get("actor"),
         "option": words.option_label(str(body.get("option"))),
-        "why": body.get("why"),
+        "why": sentences.reason(str(body.get("actor")), str(body.get("why"))),
     }
     if body.get("job_id"):
         yield _("The job named: “%s”.") % body["job_id"]

@@ -12,6 +12,7 @@ from django.utils.functional import Promise as Text
 from django.utils.translation import gettext_lazy as _
 
 from jobtrack.core.operation import OperationState
+from jobtrack_django import sentences
 
 CONCLUSIONS: Final[Mapping[str, Text]] = {
     OperationState.READY: _("Not ended: it is still to be submitted."),
@@ -78,7 +79,7 @@ def unaccepted(state: str, *, sent: bool, doubt: str, seen: bool, evidence: Mapp
     if evidence:
         return str(_EVIDENCE).format(job=evidence.get("job_id") or "")
     if seen or doubt:
-        return str(_SEEN if seen else _IN_DOUBT).format(doubt=doubt.rstrip(".") or "?")
+        return str(_SEEN if seen else _IN_DOUBT).format(doubt=sentences.clause(doubt) or "?")
     return str((_UNACCEPTED.get(state) or _NO_JOB) if sent else _NOTHING_SENT)
 
 

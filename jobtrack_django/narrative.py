@@ -16,13 +16,14 @@ from heapq import merge
 from typing import Any
 
 from django.db.models import Q
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from jobtrack.core.audit import GENESIS, seal
 from jobtrack.core.early import came_early
 from jobtrack.core.observation import Kind
-from jobtrack_django import events, words
+from jobtrack_django import events, sentences, words
 from jobtrack_django.models import AuditEntry, Operation, WebhookReceipt
 from jobtrack_django.storable import identity
 
@@ -206,22 +207,23 @@ def _sentences(event: str, body: Mapping[str, Any], seen: Mapping[str, Any], did
 
 def _answer(seen: Mapping[str, Any]) -> Iterator[str]:
     label, http, kind = seen.get("label"), seen.get("http"), seen.get("kind")
-    detail = str(seen.get("detail") or "").rstrip(".")
+    detail = sentences.clause(str(seen.get("detail") or ""))
     if label:
         yield _("The provider said “%(label)s” (HTTP %(http)s).") % {"label": label, "http": http}
     elif http and not detail:
         yield _("The provider answered HTTP %s without a state.") % http
     elif not http:
-        yield _("There was no answer (%s).") % str(seen.get("trouble") or kind).replace("_", " ")
+        yield _("There was no answer (%s).") % words.no_answer_label(str(seen.get("trouble") or kind))
     if detail and kind not in _PLAIN:
-        yield f"{detail[0].upper()}{detail[1:]}."
+        yield _("%s.") % capfirst(detail)
     if seen.get("progress"):
         yield _("Progress: %s.") % seen["progress"]
     if seen.get("error"):
         yield _("Its error: “%s”.") % seen["error"]
     guidance = _part(seen, "guidance")
     if guidance.get("problem"):
-        yield _("Its wish when to ask again is not valid (%s) and was not followed.") % guidance["problem"]
+        problem = sentences.told(str(guidance["problem"]))
+        yield _("Its wish when to ask again is not valid (%s) and was not followed.") % problem
 
 
 def _lost(event: str) -> str:
@@ -298,8 +300,8 @@ def _raised(before: Mapping[str, Any], after: Mapping[str, Any], now: datetime |
     for name, old in before.items():
         new = after.get(name)
         if isinstance(old, list) and isinstance(new, list) and old != new:
-            label = name.replace("_", " ")
-            yield _("%(name)s %(old)s → %(new)s") % {"name": label, "old": _of(old), "new": _of(new)}
+            changed = {"name": words.counter_label(name), "old": _of(old), "new": _of(new)}
+            yield _("%(name)s %(old)s → %(new)s") % changed
         elif old != new and name == "deadline":
             clocks = {"old": _clock(_instant(old), now), "new": _clock(_instant(new), now)}
             yield _("deadline %(old)s → %(new)s") % clocks
@@ -319,6 +321,8 @@ def _facts(entry: AuditEntry, body: Mapping[str, Any], seen: Mapping[str, Any]) 
     table = _part(body, "table")
     if table:
         yield f"{table.get('id')} r{table.get('revision')} {str(table.get('digest'))[:8]}"
+    if body.get("permission"):
+        yield _("with the permission %s") % body["permission"]
     if body.get("evidence_version"):
         yield _("evidence version %s") % body["evidence_version"]
     yield _("entry %(seq)s, seal %(hash)s") % {"seq": entry.seq, "hash": entry.hash[:8]}

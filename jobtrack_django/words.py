@@ -11,26 +11,35 @@ from typing import Final
 
 from django.utils.functional import Promise as Text
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from jobtrack.core.escalation import Option, Refusal
-from jobtrack.core.observation import DelaySource
+from jobtrack.core.observation import DelaySource, Kind
 from jobtrack.core.operation import OperationState
+from jobtrack.core.place import Gap
+from jobtrack.core.reply import Trouble
 from jobtrack_django.questions import QUESTIONS, Question, knows, question, reason_title
 
 __all__ = [
     "BEFORE_A_JOB",
     "CHOICES",
+    "COUNTERS",
     "DELAYS",
+    "GAPS",
+    "KINDS",
     "QUESTIONS",
     "REFUSALS",
     "STATES",
+    "TROUBLES",
     "UNDER_WAY",
     "WITHOUT_LOOKUP",
     "Choice",
     "Question",
     "choice",
+    "counter_label",
     "delay_label",
     "knows",
+    "no_answer_label",
     "option_label",
     "question",
     "reason_title",
@@ -273,6 +282,58 @@ DELAYS: Final[Mapping[str, Text]] = {
     DelaySource.DEADLINE: _("waits for the deadline"),
 }
 
+TROUBLES: Final[Mapping[str, Text]] = {
+    Trouble.DNS: pgettext_lazy("no answer", "dns"),
+    Trouble.CONNECT_REFUSED: pgettext_lazy("no answer", "connect_refused"),
+    Trouble.CONNECT_TIMEOUT: pgettext_lazy("no answer", "connect_timeout"),
+    Trouble.TLS: pgettext_lazy("no answer", "tls"),
+    Trouble.WRITE: pgettext_lazy("no answer", "write"),
+    Trouble.READ_TIMEOUT: pgettext_lazy("no answer", "read_timeout"),
+    Trouble.TOTAL_TIMEOUT: pgettext_lazy("no answer", "total_timeout"),
+    Trouble.CONNECTION_LOST: pgettext_lazy("no answer", "connection_lost"),
+    Trouble.PROTOCOL: pgettext_lazy("no answer", "protocol"),
+    Trouble.TARGET_DENIED: pgettext_lazy("no answer", "target_denied"),
+    Trouble.CREDENTIAL: pgettext_lazy("no answer", "credential"),
+    Trouble.LATE: pgettext_lazy("no answer", "late"),
+}
+"""Why there is no answer, in a word or two inside a sentence."""
+
+KINDS: Final[Mapping[str, Text]] = {
+    Kind.PENDING: pgettext_lazy("answer", "pending"),
+    Kind.SUCCESS: pgettext_lazy("answer", "success"),
+    Kind.FAILURE: pgettext_lazy("answer", "failure"),
+    Kind.CANCELLED: pgettext_lazy("answer", "cancelled"),
+    Kind.EXPIRED: pgettext_lazy("answer", "expired"),
+    Kind.ATTENTION: pgettext_lazy("answer", "attention"),
+    Kind.UNKNOWN_STATE: pgettext_lazy("answer", "unknown_state"),
+    Kind.INVALID_RESPONSE: pgettext_lazy("answer", "invalid_response"),
+    Kind.JOB_ID_MISMATCH: pgettext_lazy("answer", "job_id_mismatch"),
+    Kind.INVALID_RESULT: pgettext_lazy("answer", "invalid_result"),
+    Kind.NOT_FOUND: pgettext_lazy("answer", "not_found"),
+    Kind.DENIED: pgettext_lazy("answer", "denied"),
+    Kind.RATE_LIMITED: pgettext_lazy("answer", "rate_limited"),
+    Kind.TRANSPORT_FAILURE: pgettext_lazy("answer", "transport_failure"),
+    Kind.TARGET_DENIED: pgettext_lazy("answer", "target_denied"),
+}
+"""What an answer came to, in a word or two inside a sentence."""
+
+GAPS: Final[Mapping[str, Text]] = {
+    Gap.ABSENT: pgettext_lazy("value", "absent"),
+    Gap.NULL: pgettext_lazy("value", "null"),
+    Gap.EITHER: pgettext_lazy("value", "missing"),
+}
+"""How a value of an answer is missing. These three are in English as they are stored."""
+
+COUNTERS: Final[Mapping[str, Text]] = {
+    "status_requests": _("status requests"),
+    "transport_failures": _("transport failures"),
+    "rate_limited": _("rate limited"),
+    "extensions": _("extensions"),
+    "submissions": _("submissions"),
+    "lookups": _("lookups"),
+}
+"""What each entry of the audit counts."""
+
 UNDER_WAY: Final = _("a request is under way, until {} at the latest")
 """Instead of the next look and why, while a row holds a lease: that look has begun, and its lease ends then."""
 
@@ -288,3 +349,12 @@ def state_label(state: str) -> str:
 
 def delay_label(source: str) -> str:
     return str(DELAYS.get(source, source))
+
+
+def no_answer_label(word: str) -> str:
+    """Why there is no answer; a word of a newer release as it is stored."""
+    return str(TROUBLES.get(word, KINDS.get(word, word))).replace("_", " ")
+
+
+def counter_label(counter: str) -> str:
+    return str(COUNTERS.get(counter, counter.replace("_", " ")))

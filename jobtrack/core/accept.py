@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from jobtrack.core import sentences_answer as say
 from jobtrack.core.actions import SubmitMeaning, SubmitSpec
 from jobtrack.core.answer import answer_of, observation, refused, unanswered
 from jobtrack.core.handover import Lacking, context_of, read_handover
@@ -55,7 +56,7 @@ def observe_submission(
     seen = _Seen(table=table, operation=operation, sent=sent, now=now, reply=reply, answer=answer)
     spec = table.submit
     if spec is None:
-        return seen.of(_M.UNKNOWN, "the table no longer says how jobs are submitted")
+        return seen.of(_M.UNKNOWN, say.SUBMITS_NO_MORE.of())
     return seen.read(spec)
 
 
@@ -73,18 +74,19 @@ class _Seen:
     def read(self, spec: SubmitSpec) -> SubmitSeen:
         code = self.reply.status
         if code == _PRECONDITION_FAILED and _conditional(spec, self.sent):
-            return self.of(_M.REJECTED, "HTTP 412: the precondition does not hold")
+            return self.of(_M.REJECTED, say.PRECONDITION.of())
         for rule in spec.rules:
             held = all_hold(rule.conditions, self.answer)
             if isinstance(held, Unreadable):
-                return self.of(_M.UNKNOWN, f"HTTP {code}, and {held.problem}")
+                return self.of(_M.UNKNOWN, say.AND.of(code=code, what=held.problem))
             if held:
-                return self.meant(spec, rule.then, f"a rule of the table says {rule.then}")
+                return self.meant(spec, rule.then, say.BY_RULE.of(meaning=rule.then))
         for meaning, codes in _lists(spec):
             if code in codes:
-                return self.meant(spec, meaning, f"HTTP {code} is listed as {meaning}")
+                return self.meant(spec, meaning, say.LISTED.of(code=code, meaning=meaning))
         said = refused(code)
-        return self.of(_M.UNKNOWN, f"{said[1] if said else f'HTTP {code}'}; the table does not say what it proves")
+        what = said[1] if said else say.CODE.of(code=code)
+        return self.of(_M.UNKNOWN, say.PROVES_NOTHING.of(what=what))
 
     def of(self, meaning: SubmitMeaning, detail: str, kind: Kind | None = None) -> SubmitSeen:
         return SubmitSeen(meaning=meaning, observation=self.observation(meaning, detail, kind))
@@ -113,17 +115,17 @@ class _Seen:
             return replace(self.of(meaning, detail), handover=handover)
         if isinstance(handover, Lacking):
             kind = Kind.TARGET_DENIED if handover.denied else None
-            return self.of(meaning, f"{detail}, but {handover.problem}", kind)
+            return self.of(meaning, say.BUT.of(what=detail, why=handover.problem), kind)
         if meaning is _M.ALREADY:  # the code or the rule alone is the proof; such answers often carry nothing
-            return self.of(meaning, f"{detail}, but {handover.problem}")
-        return self.of(_M.UNKNOWN, f"{detail}, but it cannot be read: {handover.problem}")
+            return self.of(meaning, say.BUT.of(what=detail, why=handover.problem))
+        return self.of(_M.UNKNOWN, say.BUT_UNREADABLE.of(what=detail, why=handover.problem))
 
     def final(self, handover: Handover | None, detail: str) -> SubmitSeen:
         status = self.status(handover)
         if status.kind in ENDS:
             return replace(self.of(_M.FINAL, detail), handover=handover, status=status)
-        problem = status.detail or f"its state is {status.label}"
-        return replace(self.of(_M.UNKNOWN, f"{detail}, but it tells no end: {problem}"), handover=handover)
+        problem = status.detail or say.ITS_STATE.of(word=status.label)
+        return replace(self.of(_M.UNKNOWN, say.BUT_NO_END.of(what=detail, why=problem)), handover=handover)
 
     def status(self, handover: object) -> Observation:
         """The answer read like a status answer of the job it names."""

@@ -6,20 +6,22 @@ import json
 from collections.abc import Iterator
 from datetime import datetime
 
+from jobtrack.core import sentences_answer as say
 from jobtrack.core.guidance import read_guidance
 from jobtrack.core.jsontext import Malformed, parse
 from jobtrack.core.locate import Answer, Found, read
 from jobtrack.core.observation import Kind, Observation
 from jobtrack.core.place import Locator
 from jobtrack.core.reply import Answered, Flaw, NoAnswer, Trouble
+from jobtrack.core.sentences_request import NO_ANSWER
 from jobtrack.core.table import ProviderTable
 from jobtrack.core.text import tell
 
 REQUEST_ID_LIMIT = 128
 
 FLAW_PROBLEM = {
-    Flaw.OVERSIZED: "the body is larger than the limit",
-    Flaw.UNDECODABLE: "the body has a Content-Encoding that cannot be undone",
+    Flaw.OVERSIZED: say.OVERSIZED.of(),
+    Flaw.UNDECODABLE: say.UNDECODABLE.of(),
 }
 _TROUBLE_KIND = {Trouble.TARGET_DENIED: Kind.TARGET_DENIED, Trouble.CREDENTIAL: Kind.DENIED}
 _TOO_MANY_REQUESTS = 429
@@ -37,7 +39,8 @@ _REQUEST_ID_HEADERS = (
 def unanswered(reply: NoAnswer) -> Observation:
     """The observation of a request that got no answer."""
     kind = _TROUBLE_KIND.get(reply.trouble, Kind.TRANSPORT_FAILURE)
-    return Observation(kind=kind, detail=tell(reply.detail) or f"no answer: {reply.trouble}", trouble=reply.trouble)
+    detail = tell(reply.detail) or NO_ANSWER.of(trouble=reply.trouble)
+    return Observation(kind=kind, detail=detail, trouble=reply.trouble)
 
 
 def answer_of(reply: Answered) -> Answer:
@@ -51,25 +54,25 @@ def answer_of(reply: Answered) -> Answer:
 def signal(code: int, read_http: frozenset[int]) -> tuple[Kind, str] | None:
     """What a status code says before any body is read; None if its body may say more."""
     if code == _TOO_MANY_REQUESTS:
-        return Kind.RATE_LIMITED, "HTTP 429: too many requests"
+        return Kind.RATE_LIMITED, say.TOO_MANY_REQUESTS.of()
     if code in range(500, 600):
-        return Kind.TRANSPORT_FAILURE, f"HTTP {code}: the server failed"
+        return Kind.TRANSPORT_FAILURE, say.SERVER_FAILED.of(code=code)
     if code in read_http:
         return None
     if code in (404, 410):
-        return Kind.NOT_FOUND, f"HTTP {code}: the provider does not know the job"
+        return Kind.NOT_FOUND, say.NO_SUCH_JOB.of(code=code)
     if code in range(300, 400):
-        return Kind.TARGET_DENIED, f"HTTP {code}: a redirect that the table does not declare"
-    return Kind.INVALID_RESPONSE, f"HTTP {code} is not a status that the table reads"
+        return Kind.TARGET_DENIED, say.REDIRECT.of(code=code)
+    return Kind.INVALID_RESPONSE, say.NOT_READ.of(code=code)
 
 
 def refused(code: int) -> tuple[Kind, str] | None:
     """What HTTP says of a request that the table does not explain; None for 2xx."""
     if code in (401, 403):
-        return Kind.DENIED, f"HTTP {code}: access denied"
+        return Kind.DENIED, say.ACCESS_DENIED.of(code=code)
     seen = signal(code, frozenset(range(200, 300)))
     if seen is not None and seen[0] is Kind.NOT_FOUND:
-        return Kind.INVALID_RESPONSE, f"HTTP {code}: not found"
+        return Kind.INVALID_RESPONSE, say.NOT_FOUND.of(code=code)
     return seen
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
+from jobtrack.core import sentences_answer as say
 from jobtrack.core.answer import answer_of, observation, refused, unanswered
 from jobtrack.core.observation import Kind, Observation
 from jobtrack.core.reply import NoAnswer, Reply, Sent
@@ -35,11 +36,11 @@ def read_cancel(
     spec, answer, code = table.cancel, answer_of(reply), reply.status
     error = table.status.error
     if spec is not None and code in spec.accepted_http:
-        detail = f"HTTP {code} is listed as a cancellation that was accepted"
+        detail = say.CANCEL_ACCEPTED.of(code=code)
         return CancelState.ACCEPTED, observation(table, reply, answer, Kind.PENDING, detail, now=now)
-    kind, said = refused(code) or (Kind.INVALID_RESPONSE, f"HTTP {code}")
+    kind, said = refused(code) or (Kind.INVALID_RESPONSE, say.CODE.of(code=code))
     if spec is not None and code in spec.refused_http:
-        detail = f"HTTP {code} is listed as a cancellation that was refused"
+        detail = say.CANCEL_REFUSED.of(code=code)
         return CancelState.REFUSED, observation(table, reply, answer, kind, detail, now=now, error=error)
-    detail = f"{said}; the table does not say what it means for a cancellation"
+    detail = say.CANCEL_UNEXPLAINED.of(what=said)
     return CancelState.UNKNOWN, observation(table, reply, answer, kind, detail, now=now, error=error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobtrack.core import sentences_question as say
 from jobtrack.core.cancel import CancelState
 from jobtrack.core.operation import Operation, OperationState
 from jobtrack.core.table import ProviderTable
@@ -16,25 +17,25 @@ def refusal(table: ProviderTable | None, operation: Operation, *, again: bool = 
         again: a person knows that an earlier cancellation may have been heard, and wants another one.
     """
     if table is None:
-        return f"There is no usable table {operation.provider!r} on this machine."
+        return say.NO_TABLE_HERE.of(table=repr(operation.provider))
     if table.cancel is None:
-        return f"The table {table.id!r} documents no cancellation."
+        return say.CANCELS_NOT.of(table=repr(table.id))
     if operation.terminal:
-        return f"The operation has ended: {operation.state.value}."
+        return say.HAS_ENDED.of(state=operation.state)
     if operation.state is OperationState.READY:
-        return "Nothing has been submitted yet: there is no job to cancel. Abandon the operation instead."
+        return say.NOTHING_SUBMITTED.of()
     if operation.accepted_at is None:
-        return "It is not known whether the provider has a job: there is nothing to cancel by name."
+        return say.NO_KNOWN_JOB.of()
     if not operation.job_id and table.cancel.request.path:
-        return "The provider gave no job id, and this table cancels by it."
+        return say.CANCELS_BY_ID.of()
     return _asked_before(operation.cancel_state, repeatable=table.cancel.repeatable or again)
 
 
 def _asked_before(state: str, *, repeatable: bool) -> str:
     if state == CancelState.REQUESTED:
-        return "A cancellation has been asked for already."
+        return say.CANCEL_ASKED.of()
     if state == CancelState.ACCEPTED:
-        return "The provider has accepted a cancellation; a status answer will say what became of the job."
+        return say.CANCEL_ACCEPTED.of()
     if state == CancelState.UNKNOWN and not repeatable:
-        return "A cancellation may have been heard already, and sending it twice is not known to be harmless."
+        return say.CANCEL_MAY_BE_HEARD.of()
     return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
+from jobtrack.core import sentences_question as say
 from jobtrack.core.backoff import local_delay, spread, steep_delay
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.observation import DelaySource, Kind, Observation
@@ -155,10 +156,9 @@ def business_question(operation: Operation, *, now: datetime) -> Question | None
     needed_by = operation.budget.needed_by
     if needed_by is None or operation.needed_by_told or now < needed_by:
         return None
-    said = operation.provider_state or "nothing yet"
+    said = operation.provider_state or say.NOTHING_YET.of()
     return Question(
-        reason=Reason.BUSINESS_DEADLINE_EXCEEDED,
-        detail=f"The result was needed by {spoken(needed_by)}; the provider's last word is: {said}.",
+        reason=Reason.BUSINESS_DEADLINE_EXCEEDED, detail=say.NEEDED_BY.of(instant=spoken(needed_by), last=said)
     )
 
 
@@ -176,7 +176,7 @@ def contradiction(stored: Operation, late: Operation) -> Question | None:
         return Question(reason=Reason.STATE_CONTRADICTION, detail=clean(other, 500))
     if not stored.terminal or not late.terminal or stored.state is late.state:
         return None
-    detail = f"The operation has ended as {stored.state.value}; a late answer says {late.state.value}."
+    detail = say.ENDED_OTHERWISE.of(state=stored.state, late=late.state)
     return Question(reason=Reason.STATE_CONTRADICTION, detail=detail)
 
 
@@ -185,16 +185,16 @@ def _another_job(stored: Operation, late: Operation) -> str:
     if late.job_id:
         known = stored.job_id or str(stored.evidence.get("job_id", ""))
         if known and known != late.job_id:
-            return f"The operation follows the job {known}; a late answer to its submission names {late.job_id}."
+            return say.OTHER_JOB.of(known=known, job=late.job_id)
         if not known and stored.terminal:
-            return f"The operation has ended as {stored.state.value}; a late answer names its job {late.job_id}."
+            return say.ENDED_AND_NAMES.of(state=stored.state, job=late.job_id)
         return ""
     urls = (stored.status_url or str(stored.evidence.get("status_url", "")), late.status_url)
     if not stored.job_id and all(urls) and urls[0] != urls[1]:
-        return "The operation follows its job at one address; a late answer to its submission gives another one."
+        return say.OTHER_ADDRESS.of()
     news = late.accepted_at is not None or (late.acceptance_seen and not stored.acceptance_seen)
     if stored.terminal and stored.accepted_at is None and news:
-        return f"The operation has ended as {stored.state.value}; a late answer says that the provider has a job of it."
+        return say.ENDED_AND_HAS_JOB.of(state=stored.state)
     return ""
 
 
@@ -230,12 +230,12 @@ def _over(table: ProviderTable, operation: Operation, observation: Observation, 
     if observation.kind is Kind.NOT_FOUND and now >= _known_by(table, operation, now):
         return _stop(Reason.JOB_NOT_FOUND, observation.detail)
     if observation.kind is Kind.RATE_LIMITED and spent.rate_limited >= budget.rate_limited:
-        return _stop(Reason.RATE_LIMITED, f"{spent.rate_limited} answers said: too many requests.")
+        return _stop(Reason.RATE_LIMITED, say.RATE_LIMITED.of(count=spent.rate_limited))
     if observation.kind is Kind.TRANSPORT_FAILURE and observation.trouble in table.status.stop_on:
-        detail = f"The table stops at once on {observation.trouble}: {observation.detail}"
+        detail = say.STOPS_ON.of(trouble=observation.trouble, why=observation.detail)
         return _stop(Reason.TRANSPORT_FAILURES_EXHAUSTED, detail)
     if observation.kind is Kind.TRANSPORT_FAILURE and spent.transport_failures >= budget.transport_failures:
-        detail = f"{spent.transport_failures} requests failed; the last one: {observation.detail}"
+        detail = say.REQUESTS_FAILED.of(count=spent.transport_failures, why=observation.detail)
         return _stop(Reason.TRANSPORT_FAILURES_EXHAUSTED, detail)
     if observation.kind is Kind.PENDING:
         return _slow(table, operation, observation, now) or _exhausted(operation, now, observation.label)
@@ -254,13 +254,13 @@ def _slow(table: ProviderTable, operation: Operation, observation: Observation, 
     resumed = operation.resumed_at
     told = resumed is not None and observation.expires_at is not None and observation.expires_at <= resumed
     if observation.overdue and not told:
-        return _stop(Reason.JOB_OVERDUE, f"The job says {observation.label} although its own expiry has passed.")
+        return _stop(Reason.JOB_OVERDUE, say.OVERDUE.of(word=observation.label))
     limit, since = table.status.stall_after, operation.provider_state_since
     if since is not None and resumed is not None:
         since = max(since, resumed)
     unchanged = observation.label == operation.provider_state
     if limit is not None and since is not None and unchanged and now >= since + limit:
-        return _stop(Reason.STALLED, f"The job has said {observation.label} since {spoken(since)}.")
+        return _stop(Reason.STALLED, say.STALLED.of(word=observation.label, instant=spoken(since)))
     return None
 
 
@@ -271,17 +271,13 @@ def _exhausted(operation: Operation, now: datetime, label: str = "") -> Stop | N
     """
     if operation.last_look and now < operation.last_instant:
         return None
-    said = label or operation.provider_state or "nothing yet"
+    said = label or operation.provider_state or say.NOTHING_YET.of()
     if now >= operation.budget.deadline:
-        return _stop(
-            Reason.DEADLINE_EXCEEDED,
-            f"The deadline {spoken(operation.budget.deadline)} has passed; the provider's last word is: {said}.",
-        )
+        detail = say.DEADLINE_PASSED.of(instant=spoken(operation.budget.deadline), last=said)
+        return _stop(Reason.DEADLINE_EXCEEDED, detail)
     if operation.spent.status_requests >= operation.budget.status_requests:
-        return _stop(
-            Reason.REQUEST_BUDGET_EXHAUSTED,
-            f"All {operation.budget.status_requests} status requests are used; the provider's last word is: {said}.",
-        )
+        detail = say.REQUESTS_USED.of(most=operation.budget.status_requests, last=said)
+        return _stop(Reason.REQUEST_BUDGET_EXHAUSTED, detail)
     return None
 
 
@@ -291,11 +287,11 @@ def _with_retention(stop: Stop, table: ProviderTable, operation: Operation, now:
     if table.retention.job is not None and operation.accepted_at is not None:
         until = operation.accepted_at + table.retention.job
         if until <= now:
-            told.append(f"The provider kept the job until {spoken(until)} only.")
+            told.append(say.KEPT_JOB.of(instant=spoken(until)))
         elif until <= now + _SOON:
-            told.append(f"The provider keeps the job until {spoken(until)}.")
+            told.append(say.KEEPS_JOB.of(instant=spoken(until)))
     if table.retention.result is not None:
-        told.append(f"The provider keeps a result for {duration(table.retention.result)} after the job has ended.")
+        told.append(say.KEEPS_RESULT_FOR.of(length=duration(table.retention.result)))
     return Stop(question=replace(stop.question, detail=" ".join(told)))
 
 

@@ -328,6 +328,7 @@ class Resolution:
     at: datetime | None = None  # by the store's clock; None before it is applied
     job_id: str = ""  # ATTACH_JOB: the provider's id; `reason` holds the evidence
     person: str = ""  # what stays when they are renamed; "": the site has no such thing
+    permission: str = ""  # by which right, as the site names it; "": code or a rule decided, and none was asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

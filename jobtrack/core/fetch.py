@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import urljoin
 
+from jobtrack.core import sentences_result as say
 from jobtrack.core.actions import FetchSpec
 from jobtrack.core.answer import answer_of
 from jobtrack.core.guidance import read_guidance
@@ -22,6 +23,7 @@ from jobtrack.core.paging import next_of, with_query
 from jobtrack.core.place import Body, Header, Locator
 from jobtrack.core.reply import Answered, Flaw, NoAnswer, Reply, Trouble
 from jobtrack.core.result import repeats
+from jobtrack.core.sentences_question import KEEPS_RESULT, KEPT_RESULTS
 from jobtrack.core.table import ProviderTable
 from jobtrack.core.target import allowed_origins, origin_of, origins_of, result_allowed
 
@@ -102,7 +104,7 @@ def status_document(table: ProviderTable, reply: Answered, job_id: str) -> Answe
     if table.status.pick is None:
         return answer
     item = choose(table.status.pick, answer, job_id)
-    return item if isinstance(item, Answer) else Fault(said="The status answer holds no item of this job.", stale=True)
+    return item if isinstance(item, Answer) else Fault(said=say.NO_ITEM.of(), stale=True)
 
 
 def link_in(places: tuple[Body | Header, ...], answer: Answer, base: str) -> str:
@@ -129,7 +131,7 @@ def items_of(each: Body | tuple[Body, ...], answer: Answer) -> tuple[Item, ...] 
     seen = read(each, answer)
     if isinstance(seen, Found) and isinstance(seen.value, list):
         return tuple(Item(value=value) for value in seen.value)
-    return Fault(said=f"The answer has no list at {each.source or 'its root'}.", stale=True)
+    return Fault(said=say.NO_LIST.of(place=each.source or say.ROOT.of()), stale=True)
 
 
 def _items_at(places: tuple[Body, ...], answer: Answer) -> tuple[Item, ...] | Fault:
@@ -139,7 +141,7 @@ def _items_at(places: tuple[Body, ...], answer: Answer) -> tuple[Item, ...] | Fa
     for place, end in zip(places, ends, strict=True):
         seen = read(place, answer)
         if isinstance(seen, Unreadable):
-            return Fault(said=f"The place {place.source} of the answer cannot be read.", stale=True)
+            return Fault(said=say.PLACE_UNREADABLE.of(place=place.source), stale=True)
         if isinstance(seen, Found):
             items.append(Item(value=seen.value, name=_end(place) if ends.count(end) == 1 else ""))
     return tuple(items)
@@ -158,7 +160,7 @@ def hop_values(places: tuple[tuple[str, Locator], ...], answer: Answer) -> dict[
         seen = read(place, answer)
         text = scalar(seen.value) if isinstance(seen, Found) else ""
         if not text:
-            return Fault(said=f"The answer lacks {{{name}}}, which the next request needs.", stale=True)
+            return Fault(said=say.LACKS.of(name=f"{{{name}}}"), stale=True)
         values[name] = text
     return values
 
@@ -173,12 +175,12 @@ def scalar(value: object) -> str:
 def inline(spec: FetchSpec, value: object) -> bytes | Fault:
     """The bytes of a result that is a value of the status answer."""
     if isinstance(value, str | list | dict) and not value and not spec.empty_ok:
-        return Fault(said="The result is empty.")
+        return Fault(said=say.EMPTY.of())
     if repeats(value):
-        return Fault(said="A member of the result appears more than once.")
+        return Fault(said=say.MEMBER_TWICE.of())
     content = json.dumps(value).encode("ascii")
     if len(content) > spec.max_bytes:
-        return Fault(said=f"The result has {len(content)} bytes, more than the {spec.max_bytes} allowed.", final=True)
+        return Fault(said=say.BYTES_MANY.of(count=len(content), most=spec.max_bytes), final=True)
     return content
 
 
@@ -191,16 +193,16 @@ def next_page(spec: FetchSpec, answer: Answer, url: str) -> str | Fault:
         return ""
     named = next_of(spec.next, answer)
     if isinstance(named, Unreadable):
-        return Fault(said="The place that names the next page cannot be read.")
+        return Fault(said=say.NEXT_UNREADABLE.of())
     if not named:
         return ""
     if spec.next.token is not None:
         return with_query(url, spec.next.query, named)
-    return resolved(url, named) or Fault(said="The place that names the next page cannot be read.")
+    return resolved(url, named) or Fault(said=say.NEXT_UNREADABLE.of())
 
 
 def too_many(spec: FetchSpec) -> Fault:
-    return Fault(said=f"The result goes on after {spec.pages} pages.", final=True)
+    return Fault(said=say.PAGES_GO_ON.of(count=spec.pages), final=True)
 
 
 # --- what an answer is worth ------------------------------------------------------------------------
@@ -209,18 +211,18 @@ def too_many(spec: FetchSpec) -> Fault:
 def fault_of(reply: Reply, table: ProviderTable, now: datetime) -> Fault:
     """Why an answer that should have been a document or a file is none."""
     if isinstance(reply, NoAnswer):
-        return Fault(said=f"There was no answer ({reply.trouble.value}).", final=reply.trouble is Trouble.TARGET_DENIED)
+        return Fault(said=say.NO_ANSWER_FOR.of(trouble=reply.trouble), final=reply.trouble is Trouble.TARGET_DENIED)
     if reply.flaw is Flaw.OVERSIZED:
-        return Fault(said="The answer is larger than allowed.", final=True)
+        return Fault(said=say.ANSWER_LARGE.of(), final=True)
     if reply.flaw is not None:
-        return Fault(said="The answer has a Content-Encoding that cannot be undone.")
+        return Fault(said=say.UNDECODABLE.of())
     if reply.status in REDIRECTS:
-        return Fault(said=f"The answer was HTTP {reply.status}, a redirect that the table does not allow.", final=True)
+        return Fault(said=say.REDIRECT_DENIED.of(code=reply.status), final=True)
     guidance = read_guidance(table, reply, None, now)
     wait = None if guidance is None else guidance.wait
     # 404 often means "not yet" where a cache is in between; the others say that this very link is over (B039).
     stale = reply.status in DEAD and reply.status != 404
-    return Fault(said=f"The answer was HTTP {reply.status}.", stale=stale, wait=wait, http=reply.status)
+    return Fault(said=say.ANSWERED.of(code=reply.status), stale=stale, wait=wait, http=reply.status)
 
 
 def media_type(answer: Answered) -> str:
@@ -235,7 +237,7 @@ def type_fault(spec: FetchSpec, answer: Answered) -> Fault | None:
         fits = found in {allowed.lower() for allowed in spec.types}
     else:
         fits = found not in ("text/html", "application/xhtml+xml")
-    return None if fits else Fault(said=f"The file has the type {_plain_type(found)}, which the table does not allow.")
+    return None if fits else Fault(said=say.TYPE_DENIED.of(type=_plain_type(found)))
 
 
 _TYPE = re.compile(r"[a-z0-9.+-]{1,60}/[a-z0-9.+-]{1,60}")
@@ -290,7 +292,7 @@ def begin_fault(spec: FetchSpec, answer: Answered, *, offset: int, etag: str, ro
         part = range_of(answer)
         other = answer.header("etag") not in (None, etag)
         if part is None or part.start != offset or offset == 0 or other:
-            return Fault(said="The answer holds another part of the file than was asked for.", stale=True)
+            return Fault(said=say.OTHER_PART.of(), stale=True)
     else:
         room += offset  # the file begins anew
     length = answer.header("content-length") or ""
@@ -300,7 +302,7 @@ def begin_fault(spec: FetchSpec, answer: Answered, *, offset: int, etag: str, ro
 
 
 def too_large(spec: FetchSpec) -> Fault:
-    return Fault(said=f"The result has more than the {spec.max_bytes} bytes allowed.", final=True)
+    return Fault(said=say.BYTES_OVER.of(most=spec.max_bytes), final=True)
 
 
 def end_fault(spec: FetchSpec, answer: Answered, *, size: int) -> Fault | None:
@@ -313,9 +315,9 @@ def end_fault(spec: FetchSpec, answer: Answered, *, size: int) -> Fault | None:
         part = range_of(answer)
         wanted = None if part is None else (part.end + 1 if part.whole is None else part.whole)
         if size != wanted:
-            return Fault(said="The file is shorter than the provider said.")
+            return Fault(said=say.FILE_SHORT.of())
     if size == 0 and not spec.empty_ok:
-        return Fault(said="The file is empty.")
+        return Fault(said=say.FILE_EMPTY.of())
     return None
 
 
@@ -380,8 +382,8 @@ def retention_said(table: ProviderTable, operation: Operation, now: datetime) ->
         return ""
     spoken = until.isoformat(sep=" ", timespec="minutes")
     if until <= now:
-        return f" The provider kept results until {spoken} only."
-    return f" The provider keeps the result until {spoken}."
+        return " " + KEPT_RESULTS.of(minute=spoken)
+    return " " + KEEPS_RESULT.of(minute=spoken)
 
 
 def next_in_body(spec: FetchSpec) -> bool:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta, timezone
 
+from jobtrack.core import sentences_answer as say
 from jobtrack.core.jsontext import Malformed
 from jobtrack.core.locate import Answer, Found, Unreadable, read
 from jobtrack.core.observation import DelaySource, Guidance
@@ -113,10 +114,10 @@ def _guidance(source: DelaySource, value: object, unit: HintUnit, base: datetime
 def _problem(seconds: float, unit: HintUnit, longest: timedelta) -> str:
     if unit in (HintUnit.SECONDS, HintUnit.MILLISECONDS):
         if seconds < 0:
-            return "negative"
+            return say.NEGATIVE.of()
     elif seconds <= 0:
-        return "an instant that is not after the answer's Date"
-    return "longer than the table allows" if seconds > longest.total_seconds() else ""
+        return say.NOT_AFTER_DATE.of()
+    return say.TOO_LONG.of() if seconds > longest.total_seconds() else ""
 
 
 # --- the forms --------------------------------------------------------------------------------------
@@ -127,12 +128,12 @@ def _seconds(value: object, unit: HintUnit, base: datetime) -> float | str:
     if unit in _SCALE:
         number = _number(value)
         if number is None:
-            return "not a number"
+            return say.NO_WISHED_NUMBER.of()
         return number / _SCALE[unit] - (base.timestamp() if unit in _EPOCH else 0)
     if not isinstance(value, str):
-        return "not a text"
+        return say.NO_WISHED_TEXT.of()
     instant = timestamp(value) if unit is HintUnit.TIMESTAMP else http_date(value, base)
-    return "not understood" if instant is None else (instant - base).total_seconds()
+    return say.NOT_UNDERSTOOD.of() if instant is None else (instant - base).total_seconds()
 
 
 def _number(value: object) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from urllib.parse import unquote, urlsplit
 
+from jobtrack.core import sentences_answer as say
 from jobtrack.core.actions import AcceptedSpec, IdPart, IdPlace, LookupSpec, Segment, SentText, SentUrl, UrlPlace
 from jobtrack.core.jsontext import Malformed
 from jobtrack.core.locate import Answer, Found, Unreadable, read
@@ -140,9 +141,10 @@ def _followable(context: Context, known: Handover, why: Lacking | None) -> Hando
         status_request(context.table, accepted, handle=known.handle)
     except UsageError as error:
         if why is None:
-            return Lacking(tell(f"the job {known.job_id} cannot be followed: {error.message}"))
-        named = f" (the job is {known.job_id})" if known.job_id else ""  # the only trace of it (INV-15)
-        return replace(why, problem=tell(why.problem + named))
+            return Lacking(tell(say.NOT_FOLLOWABLE.of(job=known.job_id, why=error.message)))
+        if known.job_id:  # the only trace of it (INV-15)
+            why = replace(why, problem=say.NAMES_JOB.of(what=why.problem, job=known.job_id))
+        return replace(why, problem=tell(why.problem))
     return known
 
 
@@ -167,15 +169,15 @@ def _job_id(context: Context, places: Iterable[IdPlace], answer: Answer) -> str 
             wrong = wrong or error.message
             continue
         return place.joiner.join(texts)
-    return Lacking(wrong or "the answer has no job id", nothing=not wrong)
+    return Lacking(wrong or say.NO_JOB_ID.of(), nothing=not wrong)
 
 
 def _part(context: Context, part: IdPart, answer: Answer) -> str | Lacking | Unreadable:
     if isinstance(part, SentText):
         try:
-            return fill(part.template, context.values) or Lacking("what was sent has no job id", nothing=True)
+            return fill(part.template, context.values) or Lacking(say.SENT_NO_JOB_ID.of(), nothing=True)
         except UsageError:
-            return Lacking("what was sent has no job id", nothing=True)
+            return Lacking(say.SENT_NO_JOB_ID.of(), nothing=True)
     if isinstance(part, Segment):
         text = exact_text(part.at, answer)
         return _segment(text, part.index, part.at.source) if isinstance(text, str) else text
@@ -188,23 +190,23 @@ def exact_text(place: Locator, answer: Answer) -> str | Lacking | Unreadable:
     if isinstance(seen, Unreadable):
         return seen
     if not isinstance(seen, Found):
-        return Lacking(f"there is nothing at {place.source}", nothing=True)
+        return Lacking(say.NOTHING_AT.of(place=place.source), nothing=True)
     if type(seen.value) is int:
         return str(seen.value)
     if isinstance(seen.value, str) and seen.value:
         return seen.value
-    return Lacking(f"the value at {place.source} is neither a text nor an integer")
+    return Lacking(say.NEITHER.of(place=place.source))
 
 
 def _segment(url: str, index: int, source: str) -> str | Lacking:
     """Written out: the standard library's parser drops tabs and line breaks, and so changes the id."""
     segments = _ORIGIN.sub("", re.split(r"[?#]", url, maxsplit=1)[0]).strip("/").split("/")
     if not -len(segments) <= index < len(segments):
-        return Lacking(f"the path at {source} has no segment {index}")
+        return Lacking(say.NO_SEGMENT.of(place=source, index=index))
     try:
-        return unquote(segments[index], errors="strict") or Lacking(f"the path at {source} is empty")
+        return unquote(segments[index], errors="strict") or Lacking(say.EMPTY_PATH.of(place=source))
     except UnicodeDecodeError:
-        return Lacking(f"segment {index} of the path at {source} is no text")
+        return Lacking(say.SEGMENT_NO_TEXT.of(index=index, place=source))
 
 
 # --- parameters, handle ------------------------------------------------------------------------------
@@ -219,7 +221,7 @@ def _params(
         if not isinstance(text, str):
             return text if isinstance(text, Unreadable) else Lacking(text.problem)
         if name not in table.params or not fits(text, table.params[name].pattern):
-            return Lacking(f"the value at {place.source} cannot be the parameter {name}")
+            return Lacking(say.NO_PARAMETER.of(place=place.source, name=name))
         params[name] = text
     return params
 
@@ -231,7 +233,7 @@ def _handle(place: Body | Header | None, answer: Answer) -> str | Lacking | Unre
     if isinstance(text, Lacking):
         return Lacking(text.problem)
     if isinstance(text, str) and (CONTROL.search(text) or len(text) > MAX_TEXT):
-        return Lacking(f"the handle at {place.source} has control characters or is too long")
+        return Lacking(say.BAD_HANDLE.of(place=place.source))
     return text
 
 
@@ -244,24 +246,29 @@ def _status_url(
     """The first address that is there, absolute and allowed; "" if there is none. A wrong one is not "none"."""
     for place in places:
         if isinstance(place, SentUrl):
-            return _judged(context, context.base, params, "of the submission")
+            return _judged(context, context.base, params)
         seen = read(place, answer)
         if isinstance(seen, Unreadable):
             return seen
         if isinstance(seen, Found) and seen.value != "":
-            return _judged(context, seen.value, params, f"at {place.source}")
+            return _judged(context, seen.value, params, place)
     return ""
 
 
-def _judged(context: Context, value: object, params: Mapping[str, str], where: str) -> str | Lacking:
+def _judged(
+    context: Context, value: object, params: Mapping[str, str], place: Body | Header | None = None
+) -> str | Lacking:
+    """An address as it may be followed; ``place``: where it stands; None: it is that of the submission."""
     url = resolve(value, context.base) if isinstance(value, str) and len(value) <= MAX_TEXT else ""
     if not url or not target_allowed(url, context.table, params):
-        origin = origin_of(url, loopback=True) or "an address that is not a plain https URL"
-        return Lacking(f"the address {where} points to {origin}, which the table does not allow", denied=True)
+        origin = origin_of(url, loopback=True) or say.NO_PLAIN_URL.of()
+        sent = say.SENT_ADDRESS_DENIED.of(origin=origin)
+        return Lacking(say.ADDRESS_DENIED.of(place=place.source, origin=origin) if place else sent, denied=True)
     submit = context.table.submit
     prefixes = submit.accepted.paths if submit else ()
     if prefixes and not any(_under(urlsplit(url).path, prefix, params) for prefix in prefixes):
-        return Lacking(f"the table does not allow the path of the address {where}", denied=True)
+        sent = say.SENT_PATH_DENIED.of()
+        return Lacking(say.PATH_DENIED.of(place=place.source) if place else sent, denied=True)
     return url
 
 

@@ -12,6 +12,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from jobtrack.core import sentences_answer as say
+
 MAX_DEPTH = 100
 MAX_DIGITS = 4300
 
@@ -61,22 +63,22 @@ def parse(body: bytes, content_type: str | None) -> object | Malformed:
     if problem:
         return Malformed(problem)
     if not body.strip():
-        return Malformed("the body is empty", empty=True)
+        return Malformed(say.EMPTY.of(), empty=True)
     try:
         text = body.removeprefix(_BOM).decode("utf-8")
     except UnicodeDecodeError:
-        return Malformed("the body is not UTF-8")
+        return Malformed(say.NOT_UTF8.of())
     if _too_deep(text):
-        return Malformed(f"the body is nested deeper than {MAX_DEPTH} levels")
+        return Malformed(say.TOO_DEEP.of(most=MAX_DEPTH))
     return _decode(text)
 
 
 def _media_problem(content_type: str) -> str:
     media, *parameters = (part.strip().lower() for part in content_type[:200].split(";"))
     if media not in _MEDIA_TYPES and not (media.startswith("application/") and media.endswith("+json")):
-        return f"the media type is {ascii(media)[:80]}, not JSON"
+        return say.MEDIA_TYPE.of(media=ascii(media)[:80])
     charset = next((part[8:].strip('"') for part in parameters if part.startswith("charset=")), "")
-    return "" if charset in _CHARSETS else f"the charset is {ascii(charset)[:40]}, not UTF-8"
+    return "" if charset in _CHARSETS else say.CHARSET.of(charset=ascii(charset)[:40])
 
 
 def _too_deep(text: str) -> bool:
@@ -105,25 +107,25 @@ def _decode(text: str) -> object | Malformed:
     except _Refused as refused:
         return Malformed(str(refused))
     except json.JSONDecodeError as error:
-        return Malformed(f"the body is not JSON (line {error.lineno}, column {error.colno})")
+        return Malformed(say.NOT_JSON.of(line=error.lineno, column=error.colno))
     return value
 
 
 def _integer(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
-        raise _Refused(f"the body has a number of more than {MAX_DIGITS} digits")
+        raise _Refused(say.TOO_MANY_DIGITS.of(most=MAX_DIGITS))
     try:
         return int(digits)
     except ValueError:  # the process may allow fewer digits than we do
-        raise _Refused("the body has a number that is too long for this process") from None
+        raise _Refused(say.TOO_LONG_HERE.of()) from None
 
 
 def _number(digits: str) -> float:
     number = float(digits)
     if math.isinf(number):
-        raise _Refused("the body has a number that is too large")
+        raise _Refused(say.TOO_LARGE.of())
     return number
 
 
 def _constant(name: str) -> object:
-    raise _Refused(f"the body has {name}, which is not JSON")
+    raise _Refused(say.NO_NUMBER.of(word=name))

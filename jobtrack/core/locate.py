@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from jobtrack.core import sentences_answer as say
 from jobtrack.core.jsontext import JsonObject, Malformed
 from jobtrack.core.place import Body, Condition, Gap, Header, HttpStatus, Locator
 from jobtrack.core.table import Pick
@@ -58,7 +59,7 @@ def _walk(body: Body, document: object) -> Found | Gap | Unreadable:
     for token in body.tokens:
         if isinstance(value, JsonObject) and isinstance(token, str):
             if token in value.duplicates:
-                return Unreadable(f"a member on the way to {body.source} appears more than once")
+                return Unreadable(say.TWICE_ON_THE_WAY.of(place=body.source))
             if token not in value:
                 return Gap.ABSENT
             value = value[token]
@@ -157,14 +158,14 @@ def choose(pick: Pick, answer: Answer, job_id: str) -> Answer | Gap | Unreadable
     if isinstance(listed, Unreadable):
         return listed
     if not isinstance(listed, Found) or not isinstance(listed.value, list):
-        return Unreadable(f"no list at {pick.list_at.source or 'the root'}")
+        return Unreadable(say.NO_LIST.of(place=pick.list_at.source or say.ROOT.of()))
     matching: Answer | Gap = Gap.ABSENT
     for item in _items(answer, listed.value):
         matches = _matches(pick, item, job_id)
         if isinstance(matches, Unreadable):
             return matches
         if matches and isinstance(matching, Answer):
-            return Unreadable(f"more than one item at {pick.list_at.source or 'the root'} matches")
+            return Unreadable(say.SEVERAL_ITEMS.of(place=pick.list_at.source or say.ROOT.of()))
         matching = item if matches else matching
     return matching
 

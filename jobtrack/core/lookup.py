@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from jobtrack.core import sentences_answer as say
 from jobtrack.core.actions import LookupSpec
 from jobtrack.core.answer import answer_of, observation, refused, unanswered
 from jobtrack.core.handover import Context, Lacking, context_of, read_handover
@@ -52,7 +53,7 @@ def read_lookup(
     spec = table.submit.lookup if table.submit else None
     seen = _Page(table=table, reply=reply, answer=answer, now=now, known=tuple(known))
     if spec is None:
-        return seen.unread("the table has no look-up any more")
+        return seen.unread(say.LOOKS_UP_NO_MORE.of())
     try:
         base = lookup_request(table, operation, sent, page=page).url
     except UsageError as error:
@@ -74,8 +75,8 @@ class _Page:
         code = self.reply.status
         if code in spec.absent_http:
             if page:
-                return self.unread(f"HTTP {code} in the middle of a list proves nothing")
-            return self.of(LookupKind.ABSENT, f"HTTP {code}: the provider has no such job")
+                return self.unread(say.ABSENT_IN_THE_MIDDLE.of(code=code))
+            return self.of(LookupKind.ABSENT, say.ABSENT_BY_CODE.of(code=code))
         said = refused(code)
         if said is not None:
             return self.unread(said[1], kind=said[0])
@@ -84,9 +85,10 @@ class _Page:
             return self.unread(items.problem)
         found = self.found(spec, context, items)
         if isinstance(found, Unreadable):
-            return replace(self.unread(found.problem, items=len(items)), ours=found.problem.startswith(_OURS))
+            ours = say.OURS_UNREADABLE.read(found.problem) is not None
+            return replace(self.unread(found.problem, items=len(items)), ours=ours)
         if len(found) > 1:
-            return replace(self.of(LookupKind.MANY, f"{len(found)} jobs of this operation"), found=found)
+            return replace(self.of(LookupKind.MANY, say.SEVERAL.of(count=len(found))), found=found)
         return replace(self.further(spec, context, page, found), items=len(items))
 
     def found(self, spec: LookupSpec, context: Context, items: list[Answer]) -> tuple[Handover, ...] | Unreadable:
@@ -105,7 +107,7 @@ class _Page:
             if isinstance(job, Lacking) and spec.items is None and job.nothing:
                 continue  # an answer about one job, without the job
             if not isinstance(job, Handover):
-                return Unreadable(f"{_OURS}, but {job.problem}")
+                return Unreadable(say.OURS_UNREADABLE.of(why=job.problem))
             jobs[_identity(job)] = job
         return tuple(jobs.values())
 
@@ -117,15 +119,14 @@ class _Page:
         if following and spec.next and spec.next.token is None:
             following = resolve(following, context.base)
             if not target_allowed(following, self.table, context.operation.params):
-                detail = "the next page is at an address that the table does not allow"
-                return self.unread(detail, kind=Kind.TARGET_DENIED)
+                return self.unread(say.PAGE_DENIED.of(), kind=Kind.TARGET_DENIED)
         if following and following in (page, context.base):
-            return self.unread("the next page is this one again")
+            return self.unread(say.SAME_PAGE.of())
         if following:
-            return replace(self.of(LookupKind.MORE, "there is a further page"), found=found, next=following)
+            return replace(self.of(LookupKind.MORE, say.FURTHER_PAGE.of()), found=found, next=following)
         if found:
-            return replace(self.of(LookupKind.FOUND, "the provider has the job"), found=found)
-        return self.of(LookupKind.ABSENT, "the provider shows no such job")
+            return replace(self.of(LookupKind.FOUND, say.FOUND.of()), found=found)
+        return self.of(LookupKind.ABSENT, say.ABSENT.of())
 
     def of(self, kind: LookupKind, detail: str, *, seen: Kind = Kind.PENDING) -> LookupSeen:
         error = self.table.submit.error if self.table.submit and kind is LookupKind.UNREADABLE else ()
@@ -134,9 +135,6 @@ class _Page:
 
     def unread(self, problem: str, *, kind: Kind = Kind.INVALID_RESPONSE, items: int = 0) -> LookupSeen:
         return replace(self.of(LookupKind.UNREADABLE, problem, seen=kind), found=self.known, items=items)
-
-
-_OURS = "a job of this operation is there"
 
 
 def _identity(job: Handover) -> str:
@@ -148,12 +146,12 @@ def _items(spec: LookupSpec, answer: Answer) -> list[Answer] | Unreadable:
     if spec.items is None:
         if isinstance(answer.document, Malformed):
             return Unreadable(answer.document.problem)
-        return [answer] if isinstance(answer.document, dict | list) else Unreadable("the answer is no object")
+        return [answer] if isinstance(answer.document, dict | list) else Unreadable(say.NO_OBJECT_AT_ALL.of())
     listed = read(spec.items, answer)
     if isinstance(listed, Unreadable):
         return listed
     if not isinstance(listed, Found) or not isinstance(listed.value, list):
-        return Unreadable(f"no list at {spec.items.source or 'the root'}")
+        return Unreadable(say.NO_LIST.of(place=spec.items.source or say.ROOT.of()))
     return [replace(answer, document=item) for item in listed.value]
 
 

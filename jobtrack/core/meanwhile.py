@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from jobtrack.core import sentences_question as say
 from jobtrack.core.decide import contradiction
 from jobtrack.core.escalation import Option, Question, Resolution
 from jobtrack.core.observation import DelaySource
@@ -24,11 +25,11 @@ MACHINE = "jobtrack"
 def refusal(stored: Operation, wanted: Operation) -> str:
     """Why ``wanted`` must never be written over ``stored``, in a sentence; "" if it may (INV-08, R-ID-1)."""
     if not may_move(stored.state, wanted.state):
-        return f"{stored.state} never becomes {wanted.state}."
+        return say.NEVER_BECOMES.of(before=stored.state, after=wanted.state)
     if stored.job_id not in ("", wanted.job_id):
-        return "An operation never changes its job."
+        return say.NEVER_OTHER_JOB.of()
     if stored.accepted_at not in (None, wanted.accepted_at):
-        return "The instant of acceptance never changes."
+        return say.NEVER_OTHER_ACCEPTANCE.of()
     return ""
 
 
@@ -100,7 +101,7 @@ def with_evidence(stored: Operation, evidence: Mapping[str, object], now: dateti
     if not evidence or stored.accepted_at is not None or stored.terminal:
         return stored
     if "seen" in evidence:
-        doubt = stored.doubt or "A late answer says that the provider has a job of it."
+        doubt = stored.doubt or say.HAS_A_JOB.of()
         return replace(stored, acceptance_seen=True, doubt=doubt)
     if stored.evidence:
         return stored
@@ -132,7 +133,7 @@ def settled_by_evidence(escalation_id: str, version: int, job_id: str) -> Resolu
         escalation_id=escalation_id,
         option=Option.ATTACH_JOB,
         actor=MACHINE,
-        reason="A late answer named the job.",
+        reason=say.NAMED_JOB.of(),
         version=version,
         job_id=job_id,
     )

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from jobtrack.core import sentences_answer as say
 from jobtrack.core.answer import FLAW_PROBLEM, answer_of, error_text, request_id, shown, signal, texts, unanswered
 from jobtrack.core.guidance import provider_now, read_guidance, read_instant
 from jobtrack.core.jsontext import Malformed
@@ -76,7 +77,7 @@ def _document(status: StatusSpec, document: object | Malformed) -> object | Malf
     """The body as the table expects it."""
     if isinstance(document, Malformed | dict) or (isinstance(document, list) and _expects_list(status)):
         return document
-    return Malformed("the body is JSON, but not an object")
+    return Malformed(say.NO_OBJECT.of())
 
 
 def _expects_list(status: StatusSpec) -> bool:
@@ -135,9 +136,9 @@ class _Reading:
     def by_protocol(self) -> Observation | None:
         code = self.answer.status
         if code in (401, 403):
-            return self.seen(Kind.DENIED, f"HTTP {code}: access denied")
+            return self.seen(Kind.DENIED, say.ACCESS_DENIED.of(code=code))
         if code == _NOT_MODIFIED:
-            return self.seen(Kind.INVALID_RESPONSE, "HTTP 304, although no condition was sent")
+            return self.seen(Kind.INVALID_RESPONSE, say.NOT_MODIFIED.of())
         said = signal(code, self.table.status.read_http)
         if said is None:
             return None
@@ -146,7 +147,8 @@ class _Reading:
             return self.by_rule(rule, outside=True)
         kind, detail = said
         if kind is Kind.TARGET_DENIED:
-            detail += f" to {self.reply.header('location') or 'nowhere'}"
+            to = self.reply.header("location")
+            detail = say.REDIRECT_TO.of(code=code, address=to) if to else say.REDIRECT_NOWHERE.of(code=code)
         return self.seen(kind, detail)
 
     def override(self) -> Rule | None:
@@ -166,7 +168,7 @@ class _Reading:
         if isinstance(item, Unreadable):
             return self.seen(Kind.INVALID_RESPONSE, item.problem)
         if isinstance(item, Gap):
-            return self.seen(_MEANING_KIND[pick.none_means], "no item of the list is this job")
+            return self.seen(_MEANING_KIND[pick.none_means], say.NO_ITEM.of())
         return replace(self, answer=item).by_rules()
 
     def by_rules(self) -> Observation:
@@ -182,7 +184,7 @@ class _Reading:
         """``outside``: an error answer that a rule gives a meaning; such answers often do not repeat the job id."""
         label = label_of(rule, self.answer)
         if rule.then in _NOT_ABOUT_THE_JOB:
-            return self.seen(_MEANING_KIND[rule.then], f"a rule of the table says {rule.then}", label=label)
+            return self.seen(_MEANING_KIND[rule.then], say.BY_RULE.of(meaning=rule.then), label=label)
         may_lack = outside and rule.then is not Meaning.SUCCESS
         return self.echo_problem(may_lack=may_lack) or self.meaning(rule.then, label)
 
@@ -195,12 +197,12 @@ class _Reading:
         if isinstance(seen, Found):
             if is_id(seen.value, self.operation.job_id):
                 return None
-            return self.seen(Kind.JOB_ID_MISMATCH, f"the answer is about job {shown(seen.value)}")
+            return self.seen(Kind.JOB_ID_MISMATCH, say.OTHER_JOB.of(job=shown(seen.value)))
         if may_lack:
             return None
         if isinstance(seen, Unreadable):
             return self.seen(Kind.INVALID_RESPONSE, seen.problem)
-        return self.seen(Kind.JOB_ID_MISMATCH, f"the answer does not repeat the job id at {echo.source}")
+        return self.seen(Kind.JOB_ID_MISMATCH, say.NO_ECHO.of(place=echo.source))
 
     def by_state(self) -> Observation:
         state = read_state(self.table.status, self.answer)
@@ -212,9 +214,9 @@ class _Reading:
 
     def unknown(self, state: Named) -> Observation:
         near = nearest(self.table.status, state.label)
-        hint = f"; the nearest declared one is {shown(near)}" if near else ""
-        detail = f"the state {shown(state.label)} is not in the table{hint}"
-        return self.seen(Kind.UNKNOWN_STATE, detail, label=state.label, nearest=near)
+        word = shown(state.label)
+        known = say.UNKNOWN_STATE_NEAR.of(word=word, near=shown(near)) if near else say.UNKNOWN_STATE.of(word=word)
+        return self.seen(Kind.UNKNOWN_STATE, known, label=state.label, nearest=near)
 
     # 8. what a meaning must carry
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
+from jobtrack.core import sentences_answer as say
 from jobtrack.core.actions import NextPage
 from jobtrack.core.locate import Answer, Found, Unreadable, read
 from jobtrack.core.place import Gap
@@ -31,10 +32,10 @@ def next_of(ways: NextPage, answer: Answer) -> str | Unreadable:
 def _text(seen: Found, ways: NextPage) -> str | Unreadable:
     value = seen.value
     if isinstance(value, bool) or not isinstance(value, str | int):
-        return Unreadable("what names the next page is neither a text nor an integer")
+        return Unreadable(say.NEXT_PAGE_NEITHER.of())
     text = str(value)
     if CONTROL.search(text) or len(text) > _LONGEST:
-        return Unreadable("what names the next page has control characters or is too long")
+        return Unreadable(say.NEXT_PAGE_BAD.of())
     return "" if text == ways.end else text
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import assert_never
 
+from jobtrack.core import sentences_question as say
 from jobtrack.core.actions import SubmitMeaning, SubmitSpec
 from jobtrack.core.backoff import local_delay, spread
 from jobtrack.core.decide import Conclude, Stop, ended, spoken
@@ -42,7 +43,7 @@ def lapsed(table: ProviderTable | None, operation: Operation, *, sent_by: dateti
     return replace(
         operation,
         state=OperationState.UNCONFIRMED,
-        doubt="The worker ended before an answer was written.",
+        doubt=say.WORKER_ENDED.of(),
         doubt_http=None,
         last_sent_at=max(sent_by, operation.last_sent_at or sent_by),
         recover_until=operation.recover_until or (now + spec.recovery.deadline if spec else None),
@@ -123,7 +124,7 @@ def plan(table: ProviderTable, operation: Operation, *, now: datetime) -> Plan:
         return Follow(handover=handover_of(operation.evidence))
     spec = table.submit
     if spec is None:
-        detail = f"The table {table.id!r} no longer says how jobs are submitted."
+        detail = say.NOT_SUBMITTABLE.of(table=repr(table.id))
         return _stop(Reason.SUBMISSION_UNKNOWN if operation.doubt else Reason.SUBMISSION_UNSENT, detail)
     if operation.not_before is not None and now < operation.not_before and now < operation.last_instant:
         return Rest(at=operation.not_before)
@@ -140,9 +141,9 @@ def _plan_unsent(table: ProviderTable, operation: Operation, now: datetime) -> P
     if operation.doubt:  # a person's grant that nobody took up in time: an earlier attempt is in doubt as before
         return _stop(Reason.SUBMISSION_UNKNOWN, unknown_detail(table, operation))
     if now >= operation.last_instant:
-        return _stop(Reason.SUBMISSION_UNSENT, f"It was to be submitted by {spoken(operation.last_instant)}.")
+        return _stop(Reason.SUBMISSION_UNSENT, say.SUBMIT_BY.of(instant=spoken(operation.last_instant)))
     if operation.spent.submissions >= operation.budget.submissions:
-        return _stop(Reason.SUBMISSION_UNSENT, f"All {operation.budget.submissions} submission requests are used.")
+        return _stop(Reason.SUBMISSION_UNSENT, say.SUBMISSIONS_USED.of(most=operation.budget.submissions))
     return Send(because="first" if operation.first_sent_at is None else "unsent")
 
 
@@ -154,9 +155,7 @@ def _plan_recovery(table: ProviderTable, spec: SubmitSpec, operation: Operation,
     if permitted:
         return Send(because=permitted)
     if not operation.doubt:
-        return _stop(
-            Reason.SUBMISSION_UNSENT, "The provider has no job of it, and the limits allow no further request."
-        )
+        return _stop(Reason.SUBMISSION_UNSENT, say.NO_JOB_AND_NO_MORE.of())
     return _stop(Reason.SUBMISSION_UNKNOWN, unknown_detail(table, operation))
 
 
@@ -279,7 +278,7 @@ def _accepted(scene: Scene, seen: SubmitSeen) -> Fate:
 
 def _rejected(operation: Operation, seen: SubmitSeen) -> Conclude | Stop:
     if operation.doubt:
-        detail = f"A repeat was refused ({seen.observation.detail}), which says nothing about the attempt before."
+        detail = say.REPEAT_REFUSED.of(why=seen.observation.detail)
         return _stop(Reason.SUBMISSION_UNKNOWN, detail)
     question = Question(reason=Reason.SUBMISSION_REJECTED, detail=seen.observation.error or seen.observation.detail)
     return Conclude(
@@ -301,14 +300,14 @@ def _unsent(scene: Scene, observation: Observation) -> Fate:
         return Doubt(why=operation.doubt, http=operation.doubt_http, at=at, source=source, until=scene.until)
     over = operation.submit_by is not None and at >= operation.submit_by
     if over or spent >= operation.budget.submissions:
-        detail = f"{spent} requests were not accepted; the last one: {observation.detail}"
+        detail = say.NOT_ACCEPTED.of(count=spent, why=observation.detail)
         return _stop(Reason.SUBMISSION_UNSENT, detail)
     return Later(at=at, source=source)
 
 
 def _doubt(scene: Scene, observation: Observation, *, seen: bool = False) -> Fate:
     """``unconfirmed`` if a machine can do anything about it, else a person's question."""
-    why = clean(observation.detail, 300) or "There was no usable answer."
+    why = clean(observation.detail, 300) or say.NO_USABLE_ANSWER.of()
     doubtful = replace(
         scene.operation,
         doubt=why,
@@ -369,8 +368,8 @@ def after_lookup(scene: Scene, seen: LookupSeen) -> Fate:
 
 def _several(scene: Scene, seen: LookupSeen) -> Doubt:
     """More than one job: a person is shown all of them, and nothing is ever submitted again."""
-    ids = ", ".join(found.job_id or "one without an id" for found in seen.found)
-    detail = f"The provider has several jobs of this operation: {clean(ids, 200)}."
+    ids = ", ".join(found.job_id or say.WITHOUT_ID.of() for found in seen.found)
+    detail = say.SEVERAL_JOBS.of(jobs=clean(ids, 200))
     return Doubt(
         why=scene.operation.doubt,
         http=scene.operation.doubt_http,

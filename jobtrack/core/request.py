@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
+from jobtrack.core import sentences_request as say
 from jobtrack.core import template
 from jobtrack.core.actions import NextPage
 from jobtrack.core.operation import Operation
@@ -56,11 +57,11 @@ _CONDITIONAL = frozenset({"if-match", "if-none-match", "if-modified-since", "if-
 def check_job_id(job_id: str) -> None:
     """Raises UsageError if this cannot be a job id: empty, ``.``, ``..``, too long, or with control characters."""
     if job_id in ("", ".", ".."):
-        raise UsageError(f"the job id may not be {job_id!r}")
+        raise UsageError(say.JOB_ID_NOT.of(job=repr(job_id)))
     if CONTROL.search(job_id):
-        raise UsageError("the job id has a control character")
+        raise UsageError(say.JOB_ID_CONTROL.of())
     if len(job_id) > MAX_JOB_ID:
-        raise UsageError(f"the job id has more than {MAX_JOB_ID} characters")
+        raise UsageError(say.JOB_ID_LONG.of(most=MAX_JOB_ID))
 
 
 def check_params(table: ProviderTable, params: Mapping[str, str], *, submitting: bool = False) -> None:
@@ -73,14 +74,15 @@ def check_params(table: ProviderTable, params: Mapping[str, str], *, submitting:
     missing = sorted(wanted - params.keys())
     unknown = sorted(params.keys() - wanted, key=str)
     if missing:
-        raise UsageError(f"table {table.id} needs the parameter {missing[0]!r}", parameters=missing)
+        raise UsageError(say.NEEDS_PARAMETER.of(table=table.id, name=repr(missing[0])), parameters=missing)
     if unknown and submitting and unknown[0] in table.params:
-        raise UsageError(f"the provider tells the parameter {unknown[0]!r} of table {table.id}", parameters=unknown)
+        raise UsageError(say.TOLD_PARAMETER.of(name=repr(unknown[0]), table=table.id), parameters=unknown)
     if unknown:
-        raise UsageError(f"table {table.id} has no parameter {unknown[0]!r}", parameters=unknown)
+        raise UsageError(say.NO_SUCH_PARAMETER.of(table=table.id, name=repr(unknown[0])), parameters=unknown)
     for name, value in params.items():
         if not fits(value, table.params[name].pattern):
-            raise UsageError(f"the parameter {name!r} of table {table.id} is not a {table.params[name].pattern}")
+            pattern = table.params[name].pattern
+            raise UsageError(say.PARAMETER_MISFIT.of(name=repr(name), table=table.id, pattern=pattern))
 
 
 def fits(value: object, pattern: ParamPattern) -> bool:
@@ -130,7 +132,7 @@ def table_url(table: ProviderTable, spec: RequestSpec, values: Values, params: M
     if query:
         url += "?" + query
     if origin_of(url, loopback=table.allow_loopback) not in allowed_origins(table, params):
-        raise UsageError(f"an address of table {table.id} is not on one of its hosts with these parameters")
+        raise UsageError(say.NOT_ON_HOSTS.of(table=table.id))
     return url
 
 
@@ -230,7 +232,7 @@ def status_request(table: ProviderTable, operation: Operation, *, status_url: st
     if not url:
         url = _built(table, job_id=operation.job_id, params=operation.params, handle=handle)
     if not url:
-        raise UsageError(f"table {table.id} builds no status address and the operation has none")
+        raise UsageError(say.NO_STATUS_ADDRESS.of(table=table.id))
     return table_request(table, operation, table.status.request, Values(texts=texts_of(operation, handle)), url=url)
 
 
@@ -256,7 +258,7 @@ def lookup_request(
     """
     submit = table.submit
     if submit is None or submit.lookup is None:
-        raise UsageError(f"table {table.id} has no look-up")
+        raise UsageError(say.NO_LOOK_UP.of(table=table.id))
     spec, values = submit.lookup, Values(texts=texts_of(operation), payload=recovered(submit.request, sent))
     request = table_request(table, operation, spec.request, values)
     if not page or spec.next is None:
@@ -272,7 +274,7 @@ def _next_url(url: str, following: NextPage, page: str) -> str:
 
 def _on_host(table: ProviderTable, operation: Operation, url: str) -> None:
     if not target_allowed(url, table, operation.params):
-        raise UsageError(f"the table {table.id} does not allow this address")
+        raise UsageError(say.ADDRESS_NOT_ALLOWED.of(table=table.id))
 
 
 def cancel_request(table: ProviderTable, operation: Operation, handle: str = "") -> Request:
@@ -284,8 +286,8 @@ def cancel_request(table: ProviderTable, operation: Operation, handle: str = "")
         UsageError: The table documents no cancellation, or there is no address or no value for a placeholder.
     """
     if table.cancel is None:
-        raise UsageError(f"table {table.id} documents no cancellation")
+        raise UsageError(say.NO_CANCELLATION.of(table=table.id))
     spec, values = table.cancel.request, Values(texts=texts_of(operation, handle))
     if not spec.path and not operation.status_url:
-        raise UsageError(f"table {table.id} builds no address for a cancellation and the operation has none")
+        raise UsageError(say.NO_CANCEL_ADDRESS.of(table=table.id))
     return table_request(table, operation, spec, values, url="" if spec.path else operation.status_url)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from jobtrack.core import sentences_answer as say
 from jobtrack.core.jsontext import JsonObject, Malformed
 from jobtrack.core.locate import Answer, Found, Unreadable, read
 from jobtrack.core.observation import Kind
@@ -53,13 +54,13 @@ def _required(
     if isinstance(seen, Unreadable):
         return Result(kind=_unreadable(answer), detail=seen.problem)
     if not isinstance(seen, Found):
-        return Result(kind=Kind.INVALID_RESULT, detail=f"success without {locator.source} ({seen})")
+        return Result(kind=Kind.INVALID_RESULT, detail=say.SUCCESS_WITHOUT.of(place=locator.source, gap=seen))
     if wanted is FieldType.URL:
         return _url_problem(locator, seen.value, table, params)
     if not _TYPES[wanted](seen.value):
-        return Result(kind=Kind.INVALID_RESULT, detail=f"success, but {locator.source} is not of type {wanted}")
+        return Result(kind=Kind.INVALID_RESULT, detail=say.SUCCESS_OF_TYPE.of(place=locator.source, type=wanted))
     if not table.status.result.empty_ok and seen.value in ("", []) and wanted is not FieldType.ANY:
-        return Result(kind=Kind.INVALID_RESULT, detail=f"success, but {locator.source} is empty")
+        return Result(kind=Kind.INVALID_RESULT, detail=say.SUCCESS_EMPTY.of(place=locator.source))
     return None
 
 
@@ -82,11 +83,11 @@ _TYPES: Mapping[FieldType, Callable[[object], bool]] = {
 
 def _url_problem(locator: Locator, value: object, table: ProviderTable, params: Mapping[str, str]) -> Result | None:
     if not isinstance(value, str) or "://" not in value:
-        return Result(kind=Kind.INVALID_RESULT, detail=f"success, but {locator.source} is not an absolute URL")
+        return Result(kind=Kind.INVALID_RESULT, detail=say.SUCCESS_NO_URL.of(place=locator.source))
     if result_allowed(value, table, params):
         return None
-    origin = origin_of(value, loopback=True) or "an address that is not a plain https URL"
-    detail = f"the result URL at {locator.source} points to {origin}, which the table does not allow"
+    origin = origin_of(value, loopback=True) or say.NO_PLAIN_URL.of()
+    detail = say.RESULT_URL_DENIED.of(place=locator.source, origin=origin)
     return Result(kind=Kind.TARGET_DENIED, detail=detail)
 
 
@@ -101,7 +102,7 @@ def _exactly_one(spec: ResultSpec, answer: Answer) -> Result | None:
     if present == 1:
         return None
     names = ", ".join(locator.source for locator in spec.one_of)
-    return Result(kind=Kind.INVALID_RESULT, detail=f"success must carry exactly one of {names}, it carries {present}")
+    return Result(kind=Kind.INVALID_RESULT, detail=say.SUCCESS_ONE_OF.of(places=names, count=present))
 
 
 # --- what is kept -----------------------------------------------------------------------------------
@@ -114,14 +115,14 @@ def _keep(spec: ResultSpec, answer: Answer) -> Result:
         if isinstance(seen, Unreadable):
             return Result(kind=Kind.INVALID_RESPONSE, detail=seen.problem)
         if isinstance(seen, Found) and repeats(seen.value):
-            return Result(kind=Kind.INVALID_RESPONSE, detail=f"a member inside {locator.source} appears more than once")
+            return Result(kind=Kind.INVALID_RESPONSE, detail=say.TWICE_INSIDE.of(place=locator.source))
         if isinstance(seen, Found) and _deeper(seen.value, MAX_KEPT_DEPTH):
-            detail = f"what is to be kept from {locator.source} is nested more than {MAX_KEPT_DEPTH} levels"
+            detail = say.KEPT_TOO_DEEP.of(place=locator.source, most=MAX_KEPT_DEPTH)
             return Result(kind=Kind.INVALID_RESULT, detail=detail)
         kept[name] = None if isinstance(seen, Gap) else _storable(seen.value, spec.secret)
     size = len(json.dumps(kept, ensure_ascii=False, separators=(",", ":")).encode())
     if size > MAX_KEPT_BYTES:
-        return Result(kind=Kind.INVALID_RESULT, detail=f"what is to be kept has {size} bytes, over {MAX_KEPT_BYTES}")
+        return Result(kind=Kind.INVALID_RESULT, detail=say.KEPT_TOO_LARGE.of(count=size, most=MAX_KEPT_BYTES))
     return Result(kept=kept)
 
 

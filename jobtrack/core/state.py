@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from jobtrack.core import sentences_answer as say
 from jobtrack.core.locate import Answer, Found, Unreadable, gap_matches, read, same
 from jobtrack.core.place import Gap, Scalar
 from jobtrack.core.table import Meaning, OpenStates, Rule, StatePart, StateRow, StateType, StatusSpec
@@ -36,7 +37,7 @@ def read_state(status: StatusSpec, answer: Answer) -> Named | Unreadable:
         if isinstance(value, Unreadable):
             return value
         if isinstance(value, Gap) and not any(isinstance(row.values[index], Gap) for row in status.rows):
-            return Unreadable(f"no state at {part.at.source} ({value})")
+            return Unreadable(say.NO_STATE.of(place=part.at.source, gap=value))
         seen.append(value)
     label = _join(map(_word, seen))
     row = next((row for row in status.rows if _matches(row, seen, status.state)), None)
@@ -52,7 +53,7 @@ def _part(part: StatePart, answer: Answer) -> Scalar | Gap | Unreadable:
     wanted = _PYTHON_TYPE[part.type]
     if isinstance(seen.value, str | int) and type(seen.value) is wanted:
         return seen.value
-    return Unreadable(f"the state at {part.at.source} is not of type {part.type}")
+    return Unreadable(say.STATE_TYPE.of(place=part.at.source, type=part.type))
 
 
 def _matches(row: StateRow, seen: list[Scalar | Gap], parts: tuple[StatePart, ...]) -> bool:

@@ -12,7 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote, urlencode
 
+from jobtrack.core import sentences_request as say
 from jobtrack.core.place import BodyKind, Gap, RequestSpec
+from jobtrack.core.sentences_answer import ROOT
 from jobtrack.errors import UsageError
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -45,12 +47,12 @@ class Values:
             return self.text("payload" + pointer)
         seen = self.at(pointer)
         if seen is Gap.ABSENT and not placeholder["optional"]:
-            raise UsageError(f"the table needs a value at {pointer or 'the root'} of the payload", pointer=pointer)
+            raise UsageError(say.NEEDS_PAYLOAD.of(place=pointer or ROOT.of()), pointer=pointer)
         return seen
 
     def text(self, name: str) -> str:
         if name not in self.texts:
-            raise UsageError(f"the table has no value for {{{name}}}", parameters=[name])
+            raise UsageError(say.NO_VALUE.of(name=f"{{{name}}}"), parameters=[name])
         return self.texts[name]
 
     def at(self, pointer: str) -> object:
@@ -118,7 +120,7 @@ def scalar(value: object) -> str:
         return value
     if isinstance(value, bool | int | float):
         return json.dumps(value)
-    raise UsageError("null, a list or an object cannot be written into an address or a header")
+    raise UsageError(say.NOT_WRITABLE.of())
 
 
 def path(template: str, values: Values) -> str:
@@ -129,7 +131,7 @@ def path(template: str, values: Values) -> str:
     """
     filled = fill(template, values, _segment, _segments)
     if filled is None:
-        raise UsageError("a path needs all of its values")
+        raise UsageError(say.PATH_NEEDS_ALL.of())
     return filled
 
 
@@ -146,21 +148,21 @@ def header(template: str, values: Values) -> str | None:
 
 def printable(value: str) -> str:
     if not value.isascii() or not value.isprintable():
-        raise UsageError("a header can only hold printable ASCII characters")
+        raise UsageError(say.HEADER_ASCII.of())
     return value
 
 
 def _segment(value: str) -> str:
     if value in ("", ".", ".."):
-        raise UsageError("a path segment may not be empty, '.' or '..'")
+        raise UsageError(say.SEGMENT_NOT.of())
     if CONTROL.search(value):
-        raise UsageError("a path may not have control characters")
+        raise UsageError(say.PATH_CONTROL.of())
     return quote(value, safe="")
 
 
 def _segments(value: str) -> str:
     if "?" in value or "#" in value or "\\" in value:
-        raise UsageError("a job id that spans path segments may not have '?', '#' or a backslash")
+        raise UsageError(say.SPANS_NOT.of())
     return "/".join(_segment(segment) for segment in value.split("/"))
 
 
@@ -199,7 +201,7 @@ def leaves(value: object, values: Values) -> object:
     """
     filled = _leaves(value, values)
     if filled is Gap.ABSENT:
-        raise UsageError("the table leaves the whole body to an optional value, which is absent")
+        raise UsageError(say.BODY_OPTIONAL.of())
     return filled
 
 
@@ -222,5 +224,5 @@ def _leaf(leaf: re.Match[str], values: Values) -> object:
     if not leaf["int"] or value is Gap.ABSENT:
         return value
     if not isinstance(value, str) or not INTEGER.fullmatch(value):
-        raise UsageError(f"the table needs {leaf[0].removesuffix(':int}')}}} as an integer")
+        raise UsageError(say.NEEDS_INTEGER.of(name=leaf[0].removesuffix(":int}") + "}"))
     return int(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jobtrack.core import sentences_question as say
 from jobtrack.core.actions import SubmitSpec
 from jobtrack.core.decide import spoken
 from jobtrack.core.operation import Operation
@@ -35,22 +36,22 @@ def granted(spec: SubmitSpec, operation: Operation, kind: str) -> bool:
 def unknown_detail(table: ProviderTable, operation: Operation, seen: LookupSeen | None = None) -> str:
     """What is known, what would prove it, and what a resubmission may duplicate (R-SUB-5, R-ESC-2)."""
     spec = table.submit
-    told = [f"Nobody knows whether the provider accepted it: {operation.doubt.rstrip('.')}."]
+    told = [say.UNKNOWN.of(why=operation.doubt.rstrip("."))]
     if operation.acceptance_seen:
-        told.append("The provider said that it has a job of this operation; submitting again would make a second one.")
+        told.append(say.SEEN.of())
     if spec is not None and spec.lookup is not None:
-        looked = f"{operation.spent.lookups} look-ups did not settle it"
-        told.append(f"{looked}: {seen.observation.detail}." if seen and seen.observation.detail else f"{looked}.")
+        count, last = operation.spent.lookups, seen.observation.detail if seen else ""
+        told.append(say.LOOKED_LAST.of(count=count, why=last) if last else say.LOOKED.of(count=count))
         ids = ", ".join(found.job_id for found in seen.found if found.job_id) if seen else ""
         if ids:
-            told.append(f"A page that could be read shows the job {clean(ids, 200)}.")
+            told.append(say.SHOWN.of(jobs=clean(ids, 200)))
         if not granted(spec, operation, "absence"):
-            told.append("That a look-up finds nothing is no proof at this provider.")
+            told.append(say.ABSENCE_NO_PROOF.of())
     else:
-        told.append("The provider offers no look-up: nothing can prove it from here; its own console may show the job.")
+        told.append(say.NO_LOOK_UP.of())
     if spec is not None and spec.idempotency is not None and operation.first_sent_at is not None:
         ends = operation.first_sent_at + spec.idempotency.lifetime
-        told.append(f"Its idempotency key holds until {spoken(ends)}.")
+        told.append(say.KEY_HOLDS.of(instant=spoken(ends)))
     else:
-        told.append("A second submission may make a second job and cost twice.")
+        told.append(say.MAY_BE_TWICE.of())
     return " ".join(told)

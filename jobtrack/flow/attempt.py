@@ -21,6 +21,7 @@ from jobtrack.core.operation import Operation, OperationState
 from jobtrack.core.recover import Doubt, Fate, Follow, Later, Rest, Scene, Send, after_submission
 from jobtrack.core.reply import Answered, NoAnswer, Request, Sent, Trouble
 from jobtrack.core.sealed import SubmitBytes
+from jobtrack.core.sentences_question import BYTES_GONE
 from jobtrack.core.submission import SubmitSeen
 from jobtrack.errors import UsageError, VaultError
 from jobtrack.flow.fate import Read, scene_of, write_fate
@@ -85,9 +86,8 @@ def _given_back(runtime: Runtime, turn: Turn) -> Looked:
 
 
 def _without_bytes(runtime: Runtime, turn: Turn) -> Looked:
-    detail = "What was to be sent is no longer kept, so it cannot be sent again."
     reason = Reason.SUBMISSION_UNKNOWN if turn.operation.doubt else Reason.SUBMISSION_UNSENT
-    stop = Stop(question=Question(reason=reason, detail=detail))
+    stop = Stop(question=Question(reason=reason, detail=BYTES_GONE.of()))
     scene = scene_of(runtime, turn, turn.operation, runtime.store.now())
     return write_fate(runtime, turn, scene, stop, Read(event="submit"))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from jobtrack.core import sentences_question as say
 from jobtrack.core.actions import CancelSpec
 from jobtrack.core.backoff import delivery_delay
 from jobtrack.core.cancel import CancelState, read_cancel
@@ -19,6 +20,7 @@ from jobtrack.core.observation import Observation
 from jobtrack.core.operation import Operation
 from jobtrack.core.reply import Answered, NoAnswer, Request, Sent, Trouble
 from jobtrack.core.request import cancel_request, target_allowed
+from jobtrack.core.sentences_request import ACCEPTED_ADDRESS_OVER, STOOD_STILL_BEFORE
 from jobtrack.core.table import ProviderTable
 from jobtrack.core.text import clean
 from jobtrack.errors import OperationNotFound, UsageError, VaultError
@@ -88,7 +90,7 @@ def request_cancel(
 def _read(runtime: Runtime, operation_id: str) -> Operation:
     found = runtime.store.get([operation_id])
     if not found:
-        raise OperationNotFound(f"There is no operation {operation_id!r}.", operation_id=operation_id)
+        raise OperationNotFound(say.NO_OPERATION.of(operation=repr(operation_id)), operation_id=operation_id)
     return found[0]
 
 
@@ -125,12 +127,12 @@ def cancel(runtime: Runtime, delivery: Delivery, operation: Operation) -> Errand
         return settled
     table = runtime.tables.get(operation.provider)
     if table is None or table.revision < operation.revision:
-        said = f"No worker has a usable table {operation.provider!r} of revision {operation.revision} or newer."
+        said = say.NO_TABLE.of(table=repr(operation.provider), count=operation.revision)
         return _unsent(runtime, delivery, operation, said)
     if table.cancel is None:
-        return _unsendable(runtime, operation, f"The table {table.id!r} no longer documents a cancellation.")
+        return _unsendable(runtime, operation, say.CANCELS_NO_MORE.of(table=repr(table.id)))
     if operation.cancel_state == CancelState.UNKNOWN and not table.cancel.repeatable:
-        return _doubtful("An earlier attempt may have been heard; its answer is lost.")
+        return _doubtful(say.CANCEL_LOST.of())
     attempt = _Try(delivery=delivery, operation=operation, table=table, spec=table.cancel, started_s=started_s)
     return _ask(runtime, attempt)
 
@@ -154,7 +156,7 @@ def _ask(runtime: Runtime, attempt: _Try) -> Errand:
     gate = pass_gate(runtime, attempt.table, attempt.operation)
     if not isinstance(gate, GateState):
         wait = max(gate - runtime.store.now(), attempt.pause)
-        return _unsent(runtime, attempt.delivery, attempt.operation, "The account is held back.", after=wait)
+        return _unsent(runtime, attempt.delivery, attempt.operation, say.HELD_BACK.of(), after=wait)
     try:
         request = _request(runtime, attempt)
     except VaultError as error:
@@ -178,7 +180,7 @@ def _request(runtime: Runtime, attempt: _Try) -> Request:
     asked = replace(operation, status_url=kept.status_url or operation.status_url)
     request = cancel_request(table, asked, kept.handle)
     if not attempt.spec.request.path and not target_allowed(request.url, table, operation.params):
-        raise UsageError("The address fixed at the acceptance is no longer allowed by the table.")
+        raise UsageError(ACCEPTED_ADDRESS_OVER.of())
     return request
 
 
@@ -187,7 +189,7 @@ def _send(runtime: Runtime, attempt: _Try, request: Request) -> Answered | NoAns
     longest = timedelta(seconds=runtime.elapsed() - attempt.started_s) + limits.total
     # A worker that stood still must not send: its delivery may be another's by now (INV-14).
     if longest + margin_for(limits, runtime.timing.margin) > runtime.timing.delivery_lease:
-        return NoAnswer(sent=Sent.NEVER, trouble=Trouble.LATE, detail="The worker stood still before its request.")
+        return NoAnswer(sent=Sent.NEVER, trouble=Trouble.LATE, detail=STOOD_STILL_BEFORE.of())
     reply: Answered | NoAnswer
     ((_, reply),) = runtime.transport.send([(request, attempt.table)])
     return reply
@@ -218,7 +220,7 @@ def _conclude(runtime: Runtime, attempt: _Try, gate: GateState, reply: Answered 
     _look_soon(runtime, written)  # a status answer is the only proof of what became of the job
     if state is CancelState.ACCEPTED:
         return Done()
-    said = observation.detail or "The answer does not tell whether the cancellation was heard."
+    said = observation.detail or say.CANCEL_UNTOLD.of()
     if attempt.spec.repeatable and attempt.delivery.attempts < runtime.timing.delivery_attempts:
         return Again(after=_pause(attempt, observation), said=said)
     return _doubtful(said)
@@ -237,7 +239,7 @@ def _not_heard(
     runtime: Runtime, attempt: _Try, written: Operation, reply: Answered | NoAnswer, observation: Observation
 ) -> Again | GiveUp:
     """Proven unsent: nothing speaks against another try, unless the address itself is not allowed."""
-    said = observation.detail or "The request could not be sent."
+    said = observation.detail or say.NOT_SENT.of()
     if isinstance(reply, NoAnswer) and reply.trouble is Trouble.TARGET_DENIED:
         return _unsendable(runtime, written, said)
     return _unsent(runtime, attempt.delivery, written, said)
@@ -272,8 +274,8 @@ def _unsent(
 def _unsendable(runtime: Runtime, operation: Operation, said: str) -> GiveUp:
     """No machine tries again. Nothing was heard, so the job may be cancelled anew once the cause is mended."""
     if operation.cancel_state == CancelState.UNKNOWN:
-        return _doubtful(f"It was sent once, and cannot be sent again: {said}")
-    given_up = _give_up(f"The cancellation could not be sent: {said}", said)
+        return _doubtful(say.CANCEL_NOT_AGAIN.of(why=said))
+    given_up = _give_up(say.CANCEL_NOT_SENT.of(why=said), said)
     entry = story.entry("cancel_unsent", operation, at=runtime.store.now(), detail=clean(said, 500))
     # The question comes with it: after a crash right here the errand finds nothing to do, and nobody would be asked.
     runtime.store.note(operation.id, entry, question=given_up.question, cancel_state="")
@@ -281,7 +283,7 @@ def _unsendable(runtime: Runtime, operation: Operation, said: str) -> GiveUp:
 
 
 def _doubtful(said: str) -> GiveUp:
-    return _give_up(f"Nobody knows whether the provider heard the cancellation. {said}", said)
+    return _give_up(f"{say.CANCEL_UNKNOWN.of()} {said}", said)
 
 
 def _give_up(detail: str, said: str) -> GiveUp:

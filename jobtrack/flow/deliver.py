@@ -8,6 +8,7 @@ from datetime import timedelta
 from traceback import format_tb
 from typing import Protocol
 
+from jobtrack.core import sentences_question as say
 from jobtrack.core.backoff import delivery_delay
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.operation import Operation
@@ -90,12 +91,12 @@ def finish_errand(runtime: Runtime, delivery: Delivery, operation: Operation, ow
 
 def _errand_question(delivery: Delivery) -> Question:
     reason = Reason.CANCEL_UNKNOWN if delivery.event == CANCEL else Reason.RESULT_UNAVAILABLE
-    return Question(reason=reason, detail=f"The errand {delivery.event} failed {delivery.attempts} times.")
+    return Question(reason=reason, detail=say.ERRAND_FAILED.of(event=delivery.event, count=delivery.attempts))
 
 
 def _run_handler(runtime: Runtime, delivery: Delivery, operation: Operation, owner: str) -> bool:
     if delivery.attempts > runtime.timing.delivery_attempts:
-        _failed(runtime, delivery, operation, owner, "the handler never came back; its process ended or hung")
+        _failed(runtime, delivery, operation, owner, say.NEVER_CAME_BACK.of())
         return False
     try:
         runtime.run_handler(delivery, operation)
@@ -124,7 +125,7 @@ def _failed(runtime: Runtime, delivery: Delivery, operation: Operation, owner: s
     again = delivery_delay(delivery.attempts)
     question = None
     if delivery.attempts >= runtime.timing.delivery_attempts:
-        detail = f"The follow-up {delivery.event} failed {delivery.attempts} times; the last error: {said}"
+        detail = say.FOLLOW_UP_FAILED.of(event=delivery.event, count=delivery.attempts, why=said)
         question = Question(reason=Reason.DELIVERY_FAILED, detail=clean(detail, limit=500))
     runtime.store.fail_delivery(
         delivery, owner=owner, error=said, again_in=None if question else again, question=question

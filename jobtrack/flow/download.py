@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from jobtrack.core import fetch as rules
+from jobtrack.core import sentences_result as say
 from jobtrack.core.actions import FetchSpec
 from jobtrack.core.fetch import Fault
 from jobtrack.core.hop import file_request
@@ -86,15 +87,14 @@ class _Sink:
 
     def feed(self, chunk: bytes) -> None:
         if self.late():
-            self._refuse(Fault(said="The time for one try is over."))
+            self._refuse(Fault(said=say.TIME_OVER.of()))
         if self.writer.offset + len(chunk) > self.room:
             self._refuse(rules.too_large(self.spec))
         self._store(lambda: self.writer.feed(chunk))
         if self.copied is not None:
             self.copied += chunk
             if len(self.copied) > self.copy:
-                said = "A page is too large to be searched for the one after it."
-                self._refuse(Fault(said=said, final=True))
+                self._refuse(Fault(said=say.PAGE_LARGE.of(), final=True))
 
     def _refuse(self, fault: Fault | None) -> None:
         if fault is not None:
@@ -144,7 +144,7 @@ class _Work:
                 request = self._redirected(request, reply)
             else:
                 return self._ended(sink, self._fault(reply))
-        return self._ended(sink, Fault(said="The file was redirected too often.", final=True))
+        return self._ended(sink, Fault(said=say.REDIRECTED_TOO_OFTEN.of(), final=True))
 
     def _sink(self) -> _Sink:
         return _Sink(
@@ -171,21 +171,21 @@ class _Work:
 
     def _send(self, request: Request, sink: _Sink) -> Answered | NoAnswer | None:
         if self._late():
-            sink.fault = Fault(said="The time for one try is over.")
+            sink.fault = Fault(said=say.TIME_OVER.of())
             return None
         try:
             reply = self.runtime.transport.download(
                 request, self.table, sink, total=self._left(), max_bytes=max(self.wanted.room, 1)
             )
         except Refused:
-            sink.fault = sink.fault or Fault(said="The download was refused.")
+            sink.fault = sink.fault or Fault(said=say.DOWNLOAD_REFUSED.of())
             return None
         self.heard += (str(reply.status) if isinstance(reply, Answered) else reply.trouble.value,)
         return reply
 
     def _fault(self, reply: Answered | NoAnswer | None) -> Fault:
         if reply is None:
-            return Fault(said="There was no answer.")
+            return Fault(said=say.NO_ANSWER.of())
         if isinstance(reply, Answered) and reply.flaw is Flaw.OVERSIZED:
             return rules.too_large(self.spec)
         return rules.fault_of(reply, self.table, self.runtime.store.now())
@@ -198,7 +198,7 @@ class _Work:
             return self._fault(reply)
         self.redirected += 1
         if self.redirected > _REDIRECTS:
-            return Fault(said="The file was redirected too often.", final=True)
+            return Fault(said=say.REDIRECTED_TOO_OFTEN.of(), final=True)
         # An origin that only `redirects` names is no origin of the table, so the request says that it is meant.
         onward = file_request(self.table, self.operation, self.spec, url)
         return replace(onward, credentials=False, origins=(origin_of(url, loopback=self.table.allow_loopback),))
@@ -232,4 +232,4 @@ class _Work:
 
 def _storage(error: Exception) -> Fault:
     """What a storage says may hold its own addresses and keys: only the kind of error is told."""
-    return Fault(said=f"The storage failed ({type(error).__name__}).")
+    return Fault(said=say.STORAGE_FAILED.of(error=type(error).__name__))

@@ -13,6 +13,7 @@ from datetime import timedelta
 from traceback import format_tb
 
 from jobtrack.core import fetch as rules
+from jobtrack.core import sentences_result as say
 from jobtrack.core.actions import FetchSpec
 from jobtrack.core.backoff import delivery_delay
 from jobtrack.core.escalation import Question, Reason
@@ -23,6 +24,7 @@ from jobtrack.core.observe import observe
 from jobtrack.core.operation import Operation
 from jobtrack.core.reply import NoAnswer, Request
 from jobtrack.core.request import status_request, target_allowed
+from jobtrack.core.sentences_question import HELD_BACK, NO_TABLE
 from jobtrack.core.table import ProviderTable
 from jobtrack.core.text import clean
 from jobtrack.errors import UsageError, VaultError
@@ -63,7 +65,7 @@ def fetch(runtime: Runtime, delivery: Delivery, operation: Operation, *, lease: 
         return _try_once(runtime, delivery, operation, lease or runtime.timing.delivery_lease)
     except Exception as error:  # noqa: BLE001 - the frames below hold links, which an error hook would show
         logger.warning("fetching for %s raised in:\n%s", operation.id, "".join(format_tb(error.__traceback__)))
-        said = f"The try ended with an error of its own ({type(error).__name__})."
+        said = say.OWN_ERROR.of(error=type(error).__name__)
     return _without_read(runtime, delivery, operation, said)
 
 
@@ -74,17 +76,17 @@ def _try_once(runtime: Runtime, delivery: Delivery, operation: Operation, lease:
         return Done()
     table = runtime.tables.get(operation.provider)
     if table is None or table.revision < operation.revision:
-        said = f"No worker has a usable table {operation.provider!r} of revision {operation.revision} or newer."
+        said = NO_TABLE.of(table=repr(operation.provider), count=operation.revision)
         return _without_read(runtime, delivery, operation, said, again=runtime.timing.table_missing_retry)
     if table.result is None or not operation.succeeded:
-        return _give_up("There is no result to fetch: the job has not succeeded, or the table names no result.")
+        return _give_up(say.NOTHING_TO_FETCH.of())
     if stored.state is ResultState.UNAVAILABLE:
         if delivery.attempts > 1:  # the process ended after writing that down
             return _give_up(stored.detail)
         stored = replace(stored, state=ResultState.WANTED, reads=0, link="", detail="")  # a person asked again
     gate = pass_gate(runtime, table, operation)
     if not isinstance(gate, GateState):
-        said = "The account is held back."
+        said = HELD_BACK.of()
         if delivery.attempts >= HELD_TRIES:
             return _without_read(runtime, delivery, operation, said)
         wait = max(gate - runtime.store.now(), delivery_delay(delivery.attempts))
@@ -114,7 +116,7 @@ def _try_once(runtime: Runtime, delivery: Delivery, operation: Operation, lease:
 
 
 def _give_up(said: str) -> GiveUp:
-    detail = clean(f"The job succeeded, but its result cannot be fetched. {said}", 500)
+    detail = clean(f"{say.NOT_FETCHED.of()} {said}", 500)
     return GiveUp(question=Question(reason=Reason.RESULT_UNAVAILABLE, detail=detail), said=clean(said, 500))
 
 
@@ -190,7 +192,7 @@ class _Try:
             link, self.result.reads, self.delivery.attempts + 1
         )
         over = fault.final or not more or (until is not None and until <= now)
-        said = fault.said if more or fault.final else f"{fault.said} The tries granted are used up."
+        said = fault.said if more or fault.final else f"{fault.said} {say.TRIES_USED.of()}"
         said = clean(said + rules.retention_said(self.table, self.operation, now), 500)
         state = ResultState.UNAVAILABLE if over else ResultState.WANTED
         self._keep(state=state, detail=said, link="" if over else link)
@@ -233,14 +235,14 @@ class _Try:
 
     def _by_status(self) -> Fault | None:
         if not rules.reads_left(self.result.reads, self.spec):
-            return Fault(said="The status reads granted are used up.", final=True)
+            return Fault(said=say.READS_USED.of(), final=True)
         try:
             sealed = self.runtime.vault.open(self.operation.id, self.operation.sealed)
             request = status_request(self.table, self.operation, status_url=sealed.status_url, handle=sealed.handle)
         except (UsageError, VaultError) as error:
             return Fault(said=error.message, final=True)
         if not target_allowed(request.url, self.table, self.operation.params):
-            return Fault(said="The status address is no longer allowed by the table.", final=True)
+            return Fault(said=say.STATUS_ADDRESS_OVER.of(), final=True)
         # Debited before it is sent: a process that ends here has used it.
         self._keep(state=ResultState.WANTED, reads=self.result.reads + 1, link="")
         page = self._read_status(request)
@@ -270,6 +272,7 @@ class _Try:
 def _contradicted(observation: Observation) -> str:
     """Why the status read for a result did not say success: the operation stays as it ended (R-END-1)."""
     if observation.readable:
-        return f"The job is now told to be {observation.kind.value}, although it had succeeded."
-    code = "no answer" if observation.http is None else f"HTTP {observation.http}"
-    return f"The status read for it was not usable ({observation.kind.value}, {code})."
+        return say.TOLD_OTHERWISE.of(kind=observation.kind)
+    if observation.http is None:
+        return say.STATUS_UNANSWERED.of(kind=observation.kind)
+    return say.STATUS_UNUSABLE.of(kind=observation.kind, code=observation.http)

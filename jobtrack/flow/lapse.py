@@ -7,6 +7,7 @@ from collections.abc import MutableMapping
 
 from jobtrack.core.escalation import Lapse, Reason, Resolution, lapse_for
 from jobtrack.core.grant import submits
+from jobtrack.core.sentences_question import NOBODY_ACTED
 from jobtrack.errors import DecisionError, UsageError
 from jobtrack.flow.resolve import resolve, weigh
 from jobtrack.ports import Runtime
@@ -56,7 +57,7 @@ def _answer(runtime: Runtime, escalation: Escalation, rule: Lapse) -> bool:
         escalation_id=escalation.id,
         option=rule.option,
         actor=ACTOR,
-        reason=f"Nobody acted for {rule.after}: what the site set for this.",
+        reason=NOBODY_ACTED.of(wait=rule.after),
         version=escalation.version,
     )
     try:

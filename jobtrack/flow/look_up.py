@@ -18,6 +18,8 @@ from jobtrack.core.operation import Lease, OperationState
 from jobtrack.core.recover import Doubt, LookUp, Scene, after_lookup
 from jobtrack.core.reply import Answered, NoAnswer, Request, Sent, Trouble
 from jobtrack.core.sealed import SubmitBytes
+from jobtrack.core.sentences_answer import PAGES_USED_UP
+from jobtrack.core.sentences_request import LOOK_UP_NOT_SENT
 from jobtrack.core.submission import Handover, LookupKind, LookupSeen
 from jobtrack.errors import UsageError, VaultError
 from jobtrack.flow.fate import Read, scene_of, write_fate
@@ -61,7 +63,7 @@ def _unread(seen: LookupSeen) -> LookupSeen:
         return seen
     if len({found.job_id for found in seen.found}) == 1:
         return replace(seen, kind=LookupKind.FOUND)
-    detail = "The list goes on after the last page that may be read."
+    detail = PAGES_USED_UP.of()
     return replace(seen, kind=LookupKind.UNREADABLE, observation=replace(seen.observation, detail=detail))
 
 
@@ -105,7 +107,7 @@ def _ask(runtime: Runtime, turn: Turn, sent: SubmitBytes | None, page: str, numb
         return NoAnswer(sent=Sent.NEVER, trouble=Trouble.TARGET_DENIED, detail=error.message)
     for _, reply in runtime.transport.send([(_numbered(request, number), turn.table)]):
         return reply
-    return NoAnswer(sent=Sent.NEVER, trouble=Trouble.LATE, detail="The look-up was not sent.")
+    return NoAnswer(sent=Sent.NEVER, trouble=Trouble.LATE, detail=LOOK_UP_NOT_SENT.of())
 
 
 def _numbered(request: Request, number: int) -> Request:

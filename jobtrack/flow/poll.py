@@ -16,6 +16,7 @@ from jobtrack.core.observe import observe
 from jobtrack.core.operation import Operation, OperationState
 from jobtrack.core.reply import NoAnswer, Reply, Request, Sent, Trouble
 from jobtrack.core.request import status_request, target_allowed
+from jobtrack.core.sentences_request import START_ADDRESS_OVER
 from jobtrack.errors import UsageError, VaultError
 from jobtrack.flow.settle import Looked, settle
 from jobtrack.flow.turn import (
@@ -90,8 +91,7 @@ def _request(runtime: Runtime, turn: Turn) -> Request | NoAnswer:
     secrets = runtime.vault.open(operation.id, operation.sealed)
     url = secrets.status_url or operation.status_url
     if url and not target_allowed(url, table, operation.params):
-        detail = "The address fixed at the start is no longer allowed by the table."
-        return NoAnswer(sent=Sent.NEVER, trouble=Trouble.TARGET_DENIED, detail=detail)
+        return NoAnswer(sent=Sent.NEVER, trouble=Trouble.TARGET_DENIED, detail=START_ADDRESS_OVER.of())
     try:
         return status_request(table, operation, status_url=secrets.status_url, handle=secrets.handle)
     except UsageError as error:

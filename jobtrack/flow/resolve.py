@@ -12,6 +12,7 @@ from jobtrack.core.grant import grant
 from jobtrack.core.meanwhile import OVERTAKEN
 from jobtrack.core.operation import Operation
 from jobtrack.core.request import check_job_id, status_request
+from jobtrack.core.sentences_question import JOB_NOT_FOLLOWABLE, JOB_TAKEN
 from jobtrack.core.submission import Handover
 from jobtrack.core.table import ProviderTable
 from jobtrack.errors import AlreadyDecided, OptionNotAllowed, SecondPersonNeeded, StaleEvidence, UsageError
@@ -52,8 +53,7 @@ def resolve(runtime: Runtime, resolution: Resolution) -> Operation:
         at=now,
         reason=escalation.reason.value,
         option=resolution.option.value,
-        actor=resolution.actor,
-        why=resolution.reason,
+        **_who(resolution),
         job_id=resolution.job_id or None,
         proposed_by=first.actor if first else None,
         evidence_version=resolution.version,
@@ -107,13 +107,22 @@ def propose(runtime: Runtime, resolution: Resolution) -> Escalation:
         at=runtime.store.now(),
         reason=chosen.escalation.reason.value,
         option=resolution.option.value,
-        actor=resolution.actor,
-        why=resolution.reason,
+        **_who(resolution),
         job_id=resolution.job_id or None,
         evidence_version=resolution.version,
         table=story.table_mark(chosen.table),
     )
     return runtime.store.propose(resolution.escalation_id, proposal, entry, version=resolution.version)
+
+
+def _who(resolution: Resolution) -> dict[str, str | None]:
+    """Who said it, by which right, and why (INV-28)."""
+    return {
+        "actor": resolution.actor,
+        "person": resolution.person or None,
+        "permission": resolution.permission or None,
+        "why": resolution.reason,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +191,7 @@ def _attached(
         attached = accept(runtime, table, operation, named, now=operation.first_sent_at or now)
         status_request(table, attached)
     except UsageError as error:
-        raise OptionNotAllowed(f"This job cannot be followed: {error.message}.", job_id=resolution.job_id) from None
+        raise OptionNotAllowed(JOB_NOT_FOLLOWABLE.of(why=error.message), job_id=resolution.job_id) from None
     return attached
 
 
@@ -191,7 +200,7 @@ def _refuse_followed(runtime: Runtime, operation: Operation, job_id: str) -> Non
     others = runtime.store.following(operation.provider, operation.account, job_id)
     for other in runtime.store.get([each for each in others if each != operation.id]):
         if other.params == operation.params:  # the same id under other parameters is another job
-            raise UsageError(f"the operation {other.id!r} has this job already")
+            raise UsageError(JOB_TAKEN.of(operation=repr(other.id)))
 
 
 def _grant_reads(runtime: Runtime, operation: Operation) -> None:

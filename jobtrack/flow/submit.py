@@ -15,6 +15,7 @@ from jobtrack.core.compose import Prepared, prepare
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.operation import Operation, OperationState
 from jobtrack.core.sealed import Sealed
+from jobtrack.core.sentences_question import SAME_ID
 from jobtrack.core.table import ProviderTable
 from jobtrack.core.terms import permits
 from jobtrack.errors import IdempotencyConflict, OperationNotFound, TableMissing, UsageError
@@ -149,8 +150,7 @@ def report_conflict(runtime: Runtime, operation_id: str) -> bool:
     rows = runtime.store.get([operation_id])
     if not rows or Reason.IDEMPOTENCY_CONFLICT in open_reasons:
         return False
-    detail = "The same operation id was used again with other content; that submission was refused and not sent."
-    question = Question(reason=Reason.IDEMPOTENCY_CONFLICT, detail=detail)
+    question = Question(reason=Reason.IDEMPOTENCY_CONFLICT, detail=SAME_ID.of())
     entry = story.entry("conflict", rows[0], at=runtime.store.now(), questions=story.questions((question,)))
     try:
         operation = runtime.store.note(operation_id, entry, question=question)

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import ParamSpec
 
 from jobtrack.core import gate as gates
+from jobtrack.core import sentences_question as say
 from jobtrack.core.decide import Stop, Wait, decide_unsent
 from jobtrack.core.escalation import Question, Reason
 from jobtrack.core.gate import GateState, HoldReason
@@ -20,6 +21,7 @@ from jobtrack.core.observation import DelaySource, Observation
 from jobtrack.core.operation import Budget, Operation, OperationState
 from jobtrack.core.recover import lapsed
 from jobtrack.core.reply import Answered, NoAnswer, Request, Sent, Trouble
+from jobtrack.core.sentences_request import STOOD_STILL
 from jobtrack.core.table import ProviderTable, RequestLimits
 from jobtrack.errors import VaultError
 from jobtrack.flow.settle import Looked, settle
@@ -109,7 +111,7 @@ def _without_table(runtime: Runtime, row: Operation) -> None:
         limited = marked if marked.accepted_at is not None else replace(marked, budget=_ENDLESS)
         decision = decide_unsent(replace(limited, not_before=floor), now=claim.now)
         if isinstance(decision, Wait) and since is not None:
-            detail = f"No worker has a usable table {row.provider!r} of revision {row.revision} or newer."
+            detail = say.NO_TABLE.of(table=repr(row.provider), count=row.revision)
             decision = Stop(question=Question(reason=Reason.TABLE_MISSING, detail=detail))
         taken_over = row.lease is not None and claim.operation.fence == row.fence + 1
         lost = row.fence if taken_over else None
@@ -227,7 +229,7 @@ def stood_still(runtime: Runtime, turn: Turn) -> NoAnswer | None:
     """A worker that stood still since its claim gives up, unsent: its lease may be another's by now (INV-14)."""
     since_claim = timedelta(seconds=runtime.elapsed() - turn.claimed_s)
     if too_late(limits_of(runtime, turn.table), runtime.timing.margin, since_claim):
-        return NoAnswer(sent=Sent.NEVER, trouble=Trouble.LATE, detail="The worker stood still after its claim.")
+        return NoAnswer(sent=Sent.NEVER, trouble=Trouble.LATE, detail=STOOD_STILL.of())
     return None
 
 
@@ -303,7 +305,7 @@ def _held_long(observation: Observation, gate: GateState, table: ProviderTable) 
     wait = observation.guidance.wait if observation.guidance else None
     if gate.reason is not HoldReason.GUIDANCE or wait is None or wait <= table.gate.max_hold:
         return ()
-    detail = f"The provider asked to wait {wait}; the account is held for {table.gate.max_hold} at most."
+    detail = say.ASKED_TO_WAIT.of(wait=wait, longest=table.gate.max_hold)
     return (Question(reason=Reason.GUIDANCE_TOO_LONG, detail=detail),)
 
 

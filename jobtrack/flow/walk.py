@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 from jobtrack.core import fetch as rules
+from jobtrack.core import sentences_result as say
 from jobtrack.core.actions import FetchSpec, Hop
 from jobtrack.core.answer import answer_of
 from jobtrack.core.fetch import Fault
@@ -86,12 +87,12 @@ class Walk:
             fault = page if isinstance(page, Fault) else self._files_of(page)
             if fault is not None:
                 return fault
-        return None if self.done or self.spec.empty_ok else Fault(said="The result has no files.")
+        return None if self.done or self.spec.empty_ok else Fault(said=say.NO_FILES.of())
 
     def _inline(self, status: Page) -> Fault | None:
         seen = None if self.spec.value is None else read(self.spec.value, status.answer)
         if not isinstance(seen, Found):
-            return Fault(said="The status answer holds no result where the table says.")
+            return Fault(said=say.NO_RESULT_THERE.of())
         content = rules.inline(self.spec, seen.value)
         return content if isinstance(content, Fault) else self._store(content)
 
@@ -101,7 +102,7 @@ class Walk:
             writer.feed(content)
             file = writer.finish()
         except Exception as error:  # noqa: BLE001 - a storage may raise anything
-            return Fault(said=f"The storage failed ({type(error).__name__}).")
+            return Fault(said=say.STORAGE_FAILED.of(error=type(error).__name__))
         self.done.append(replace(file, content_type="application/json"))
         return None
 
@@ -160,13 +161,13 @@ class Walk:
 
     def _document(self, request: Request) -> Page | Fault:
         if self._left() <= timedelta(0):
-            return Fault(said="The time for one try is over.")
+            return Fault(said=say.TIME_OVER.of())
         reply = self.send(request)
         if isinstance(reply, NoAnswer) or reply.status not in range(200, 300) or reply.flaw is not None:
             return _of_account(request, rules.fault_of(reply, self.table, self.runtime.store.now()))
         answer = answer_of(reply)
         if not isinstance(answer.document, dict | list):
-            return Fault(said="A document on the way to the result is not JSON.")
+            return Fault(said=say.NO_JSON.of())
         return Page(answer=answer, request=request)
 
     def _onward(self, answer: Answer, request: Request, seen: set[str]) -> Request | Fault | None:
@@ -175,10 +176,10 @@ class Walk:
         if isinstance(url, Fault) or not url:
             return url or None
         if url in seen:
-            return Fault(said="The pages of the result repeat themselves.")
+            return Fault(said=say.PAGES_REPEAT.of())
         seen.add(url)
         if not target_allowed(url, self.table, self.operation.params):
-            return Fault(said="The next page is at an address that the table does not allow.", final=True)
+            return Fault(said=say.NEXT_DENIED.of(), final=True)
         return replace(request, url=url)
 
     # --- files ----------------------------------------------------------------------------------
@@ -219,9 +220,9 @@ class Walk:
     def _link_request(self, answer: Answer, base: str) -> Request | Fault:
         url = rules.link_in(self.spec.url, answer, base)
         if not url:
-            return Fault(said="The answer holds no link to the result.")
+            return Fault(said=say.NO_LINK.of())
         if not rules.may_fetch(url, self.table, self.spec, self.operation.params):
-            return Fault(said="The result is at an address that the table does not allow.", final=True)
+            return Fault(said=say.ADDRESS_DENIED.of(), final=True)
         return file_request(self.table, self.operation, self.spec, url)
 
     def _hop(self, hop: Hop, answer: Answer, before: Request, *, text: str = "") -> Request | Fault:
@@ -233,7 +234,7 @@ class Walk:
         try:
             return hop_request(self.table, self.operation, hop.request, values, handle=self.handle, before=before)
         except UsageError:  # its message may repeat a value of the answer
-            return Fault(said="A value of the answer cannot be put into the next request.")
+            return Fault(said=say.VALUE_MISFIT.of())
 
     def _taken(self) -> set[str]:
         return {file.name.casefold() for file in self.done}

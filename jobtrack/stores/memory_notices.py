@@ -10,6 +10,7 @@ from typing import Protocol
 
 from jobtrack.core import meanwhile
 from jobtrack.core.operation import Operation, OperationState
+from jobtrack.core.sentences_question import NO_OPERATION
 from jobtrack.errors import OperationNotFound
 from jobtrack.records import JobResult, Receipt, ResultState
 
@@ -31,7 +32,7 @@ class MemoryNotices:
 
     def _known(self, operation_id: str) -> None:
         if operation_id not in self.rows:
-            raise OperationNotFound(f"There is no operation {operation_id!r}.", operation_id=operation_id)
+            raise OperationNotFound(NO_OPERATION.of(operation=repr(operation_id)), operation_id=operation_id)
 
     # --- notices of providers -------------------------------------------------------------------
 

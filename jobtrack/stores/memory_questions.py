@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from jobtrack.core.escalation import Proposal, Question, Reason, Resolution
+from jobtrack.core.sentences_question import NO_QUESTION
 from jobtrack.errors import AlreadyDecided, OperationNotFound, StaleEvidence
 from jobtrack.records import Escalation
 from jobtrack.stores.memory_notices import MemoryNotices
@@ -48,7 +49,7 @@ class MemoryQuestions(MemoryNotices):
     def escalation(self, escalation_id: str) -> Escalation:
         with self._lock:
             if escalation_id not in self.escalations:
-                raise OperationNotFound(f"There is no escalation {escalation_id!r}.")
+                raise OperationNotFound(NO_QUESTION.of(question=repr(escalation_id)))
             return self.escalations[escalation_id]
 
     def open_escalations(self, operation_id: str) -> list[Escalation]:

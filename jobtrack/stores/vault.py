@@ -10,6 +10,7 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from jobtrack.core import sentences_question as say
 from jobtrack.core.sealed import Sealed
 from jobtrack.errors import VaultError
 
@@ -58,13 +59,13 @@ class FernetVault:
                 return Sealed.of(inside["content"])
         except (InvalidToken, ValueError, KeyError, TypeError):
             # The cause is dropped: a message about JSON quotes what it could not read.
-            raise VaultError("What this operation keeps encrypted cannot be read with this site's keys.") from None
-        raise VaultError("What this operation keeps encrypted belongs to another operation.")
+            raise VaultError(say.SEAL_UNREADABLE.of()) from None
+        raise VaultError(say.SEAL_OF_ANOTHER.of())
 
     def _fernet(self) -> MultiFernet:
         keys = self._keys() if callable(self._keys) else self._keys
         if not keys:
-            raise VaultError("There is no key to seal with.")
+            raise VaultError(say.SEAL_NO_KEY.of())
         return MultiFernet([Fernet(_derived(key)) for key in keys])
 
 
@@ -72,5 +73,5 @@ def _derived(secret: str | bytes) -> bytes:
     """A key of the form that Fernet wants, from a secret text of any form (RFC 5869)."""
     text = secret.encode() if isinstance(secret, str) else secret
     if not text:
-        raise VaultError("A key to seal with is empty.")
+        raise VaultError(say.SEAL_EMPTY_KEY.of())
     return urlsafe_b64encode(HKDF(algorithm=SHA256(), length=32, salt=None, info=_INFO).derive(text))

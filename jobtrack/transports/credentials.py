@@ -26,6 +26,7 @@ from urllib.parse import quote
 
 import httpx
 
+from jobtrack.core import sentences_request as say
 from jobtrack.core.reply import Request
 from jobtrack.core.table import Auth, AuthKind
 from jobtrack.errors import CredentialError
@@ -90,7 +91,7 @@ class CredentialResolver:
         """
         reference = self.references.get(provider, {}).get(account)
         if reference is None:
-            raise CredentialError(f"no credential is configured for account {account!r} of {provider!r}")
+            raise CredentialError(say.NO_CREDENTIAL.of(account=repr(account), provider=repr(provider)))
         return self.follow(reference, provider=provider, account=account)
 
     def follow(self, reference: str, *, provider: str, account: str) -> Secret:
@@ -111,31 +112,28 @@ class CredentialResolver:
                 value = _from_callable(name, provider, account)
             case _:
                 # The text is not repeated: somebody may have written the secret itself.
-                raise CredentialError(
-                    f"the credential of account {account!r} of {provider!r} is not a reference; "
-                    "write env:NAME, file:/path, setting:NAME or callable:dotted.path"
-                )
+                raise CredentialError(say.NO_REFERENCE.of(account=repr(account), provider=repr(provider)))
         if not value:
-            raise CredentialError(f"{kind}:{name} is empty")
+            raise CredentialError(say.SECRET_EMPTY.of(reference=reference))
         if _SURROGATE.search(value):
-            raise CredentialError(f"{kind}:{name} is not valid text")
+            raise CredentialError(say.SECRET_NO_TEXT.of(reference=reference))
         return Secret(value)
 
     def _from_environment(self, name: str) -> str:
         try:
             return self.environ[name]
         except KeyError:
-            raise CredentialError(f"env:{name} is not set") from None
+            raise CredentialError(say.ENV_NOT_SET.of(name=name)) from None
 
     def _from_setting(self, name: str) -> str:
         if self.setting is None:
-            raise CredentialError(f"setting:{name} cannot be read here: no settings are connected")
+            raise CredentialError(say.SETTING_NOT_CONNECTED.of(name=name))
         try:
             value = self.setting(name)
         except Exception as error:  # noqa: BLE001 - the site's code; its text may hold the value
-            raise CredentialError(f"setting:{name} cannot be read ({type(error).__name__})") from None
+            raise CredentialError(say.SETTING_UNREADABLE.of(name=name, error=type(error).__name__)) from None
         if not isinstance(value, str):
-            raise CredentialError(f"setting:{name} is missing or not text")
+            raise CredentialError(say.SETTING_NO_TEXT.of(name=name))
         return value
 
 
@@ -145,32 +143,33 @@ def _from_file(path: str) -> str:
     try:
         descriptor = os.open(path, flags)
     except (OSError, ValueError) as error:
-        reason = "is a symbolic link" if Path(path).is_symlink() else f"cannot be opened ({type(error).__name__})"
-        raise CredentialError(f"file:{path} {reason}") from None
+        if Path(path).is_symlink():
+            raise CredentialError(say.FILE_LINK.of(path=path)) from None
+        raise CredentialError(say.FILE_NOT_OPENED.of(path=path, error=type(error).__name__)) from None
     try:
         mode = os.fstat(descriptor).st_mode
         if not stat.S_ISREG(mode):
-            raise CredentialError(f"file:{path} is not a regular file")
+            raise CredentialError(say.FILE_NOT_REGULAR.of(path=path))
         if mode & 0o077:
-            raise CredentialError(f"file:{path} is open to group or others; set its mode to 0400 or 0600")
+            raise CredentialError(say.FILE_OPEN_TO_OTHERS.of(path=path))
         content = os.read(descriptor, _FILE_LIMIT + 1)
     finally:
         os.close(descriptor)
     if len(content) > _FILE_LIMIT:
-        raise CredentialError(f"file:{path} is larger than {_FILE_LIMIT} bytes")
+        raise CredentialError(say.FILE_LARGE.of(path=path, most=_FILE_LIMIT))
     try:
         return content.decode().rstrip("\r\n")
     except UnicodeDecodeError:
-        raise CredentialError(f"file:{path} is not UTF-8 text") from None
+        raise CredentialError(say.FILE_NOT_UTF8.of(path=path)) from None
 
 
 def _from_callable(path: str, provider: str, account: str) -> str:
     try:
         value = _imported(path)(provider=provider, account=account)
     except Exception as error:  # noqa: BLE001 - the site's code; its text may hold the value
-        raise CredentialError(f"callable:{path} failed ({type(error).__name__})") from None
+        raise CredentialError(say.CALLABLE_FAILED.of(path=path, error=type(error).__name__)) from None
     if not isinstance(value, str):
-        raise CredentialError(f"callable:{path} returned no text")
+        raise CredentialError(say.CALLABLE_NO_TEXT.of(path=path))
     return value
 
 
@@ -213,7 +212,7 @@ def _with(headers: tuple[Header, ...], name: str, value: str) -> tuple[Header, .
 
 def _in_header(value: str) -> str:
     if not _VISIBLE.fullmatch(value):
-        raise CredentialError("the credential holds characters that no header can carry")
+        raise CredentialError(say.SECRET_IN_HEADER.of())
     return value
 
 
@@ -228,7 +227,7 @@ def _signed(path: str, secret: str, request: Request, url: httpx.URL) -> tuple[H
         sign: Signer = _imported(path)
         proof = tuple(sign(secret, method=request.method, url=str(url), headers=request.headers, body=request.body))
     except Exception as error:  # noqa: BLE001 - the site's code; its text may hold the secret
-        raise CredentialError(f"signer {path} failed ({type(error).__name__})") from None
+        raise CredentialError(say.SIGNER_FAILED.of(path=path, error=type(error).__name__)) from None
     headers = request.headers
     for name, value in proof:
         headers = _with(headers, name, _in_header(value))

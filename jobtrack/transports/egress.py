@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 import httpx
 
+from jobtrack.core import sentences_request as say
 from jobtrack.core.table import ProviderTable
 from jobtrack.errors import ConfigurationError
 
@@ -58,8 +59,9 @@ def _network(text: str) -> Network:
     try:
         return ipaddress.ip_network(text)
     except ValueError as error:
-        message = f"ALLOW_PRIVATE: {text!r} is not a network; write CIDR such as '10.20.0.0/16'"
-        raise ConfigurationError(message) from error
+        raise ConfigurationError(
+            f"ALLOW_PRIVATE: {text!r} is not a network; write CIDR such as '10.20.0.0/16'"
+        ) from error
 
 
 # --- the URL ------------------------------------------------------------------------------------------
@@ -117,7 +119,7 @@ def target(
     try:
         url = httpx.URL(text)
     except httpx.InvalidURL:
-        raise TargetDenied("the URL cannot be read") from None
+        raise TargetDenied(say.URL_UNREADABLE.of()) from None
     check_url(url, table, policy, origins, credentials=credentials)
     return url
 
@@ -125,10 +127,10 @@ def target(
 def check_text(text: str) -> None:
     """Refuse a URL that parsers could read in different ways, before anything parses it; raises TargetDenied."""
     if not _PLAIN.fullmatch(text):
-        raise TargetDenied("the URL holds a character that is not visible ASCII, or a backslash")
+        raise TargetDenied(say.URL_ODD.of())
     before_query = text.partition("?")[0]
     if "@" in before_query.partition("://")[2].partition("/")[0]:
-        raise TargetDenied("the URL carries user information")
+        raise TargetDenied(say.URL_USER.of())
     _check_path(before_query)
 
 
@@ -136,9 +138,9 @@ def _check_path(before_query: str) -> None:
     """Refuse what would be resolved on the way. Judged on the raw text, as parsing removes dot segments."""
     plain = unquote(before_query, errors="replace")
     if not {".", ".."}.isdisjoint(re.split(r"[/\\]", plain)):
-        raise TargetDenied("the path has a dot segment")
+        raise TargetDenied(say.URL_DOTS.of())
     if _CONTROL.search(plain):
-        raise TargetDenied("the path has a control character")
+        raise TargetDenied(say.URL_CONTROL.of())
 
 
 def check_url(
@@ -151,20 +153,20 @@ def check_url(
 ) -> None:
     """Judge a parsed URL by its scheme, host and port; raises TargetDenied."""
     if url.fragment:
-        raise TargetDenied("the URL has a fragment, which is never sent")
+        raise TargetDenied(say.URL_FRAGMENT.of())
     if url.port is not None and not 0 < url.port <= _LAST_PORT:
-        raise TargetDenied("the URL names no port that exists")
+        raise TargetDenied(say.URL_PORT.of())
     host = url.raw_host.decode("ascii")
     origin = origin_of(url)
     hosts = hosts_for(table, origins=origins, credentials=credentials)
     if _NUMERIC.fullmatch(host.rpartition(".")[2]) and not _is_listed_address(host, hosts):
-        raise TargetDenied("the host is a number that the table does not list")
+        raise TargetDenied(say.HOST_NUMBER.of())
     if not any(_pattern(entry).fullmatch(origin) for entry in hosts):
-        raise TargetDenied(f"{origin} is not one of the table's hosts")
+        raise TargetDenied(say.NOT_A_HOST.of(host=origin))
     if origins and origin not in {_canonical(entry) for entry in origins}:
-        raise TargetDenied(f"{origin} is not an origin of this operation")
+        raise TargetDenied(say.NOT_AN_ORIGIN.of(host=origin))
     if url.scheme != "https" and not (url.scheme == "http" and is_loopback_host(host) and policy.loopback_for(table)):
-        raise TargetDenied("plain http is for loopback only, where the table and ALLOW_LOOPBACK permit it")
+        raise TargetDenied(say.PLAIN_HTTP.of())
 
 
 def origin_of(url: httpx.URL) -> str:
@@ -240,13 +242,13 @@ def check_address(text: str, *, host: str, policy: EgressPolicy, loopback: bool)
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise TargetDenied(f"{host} resolves to something that is no address") from None
+        raise TargetDenied(say.NO_ADDRESS.of(host=host)) from None
     if host == "localhost" and not address.is_loopback:
-        raise TargetDenied("localhost does not resolve to this machine")
+        raise TargetDenied(say.LOCALHOST_ELSEWHERE.of())
     if _is_public(address) or (loopback and address.is_loopback):
         return
     if not any(address in network for network in policy.allow_private):
-        raise TargetDenied(f"{host} resolves to an address that is not public")
+        raise TargetDenied(say.NOT_PUBLIC.of(host=host))
 
 
 def _is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:

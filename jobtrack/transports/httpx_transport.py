@@ -25,6 +25,7 @@ import httpcore
 import httpx
 
 from jobtrack import __version__
+from jobtrack.core import sentences_request as say
 from jobtrack.core.reply import Answered, NoAnswer, Request, Sent, Trouble
 from jobtrack.core.table import Auth, AuthKind, ProviderTable, RequestLimits
 from jobtrack.errors import ConfigurationError, CredentialError
@@ -223,7 +224,7 @@ class HttpxTransport:
     def _send_one(self, request: Request, table: ProviderTable, started: float) -> Answered | NoAnswer:
         exchange = Exchange(self._limits or table.limits, started)
         if exchange.over:
-            return NoAnswer(sent=Sent.NEVER, trouble=Trouble.LATE, detail="no thread was free within the total time")
+            return NoAnswer(sent=Sent.NEVER, trouble=Trouble.LATE, detail=say.NO_THREAD.of())
         return self._carry_out(request, table, exchange, whole)
 
     def _carry_out(
@@ -277,12 +278,12 @@ class HttpxTransport:
         try:
             return read_proxy(found.reveal())
         except ConfigurationError as error:
-            raise CredentialError(f"{declared} holds something else: {error.message}") from None
+            raise CredentialError(say.SECRET_ELSE.of(reference=declared, why=error.message)) from None
 
     def _prepare(self, request: Request, table: ProviderTable, *, accept: str) -> httpcore.Request:
         """Judge the target, put the credential on, and build what is sent from the very object that was judged."""
         if request.provider != table.id:
-            raise TargetDenied(f"the request belongs to {request.provider!r} and not to table {table.id!r}")
+            raise TargetDenied(say.OTHER_TABLE.of(provider=repr(request.provider), table=repr(table.id)))
         url = target(request.url, table, self._policy, request.origins, credentials=request.credentials)
         headers = request.headers
         if not request.credentials:
@@ -305,7 +306,7 @@ class HttpxTransport:
 def _all_headers(request: Request, headers: tuple[tuple[str, str], ...], accept: str) -> list[tuple[str, str]]:
     names = {name.lower() for name, _ in headers}
     if framing := names & _FRAMING:
-        raise TargetDenied(f"the table sets {', '.join(sorted(framing))}, which belongs to the transport")
+        raise TargetDenied(say.FRAMING.of(names=", ".join(sorted(framing))))
     own = (
         ("User-Agent", f"jobtrack/{__version__}"),
         ("Accept", accept),

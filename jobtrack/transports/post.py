@@ -15,6 +15,7 @@ import httpcore
 import httpx
 
 from jobtrack import __version__
+from jobtrack.core import sentences_request as say
 from jobtrack.core.reply import Answered, NoAnswer, Trouble
 from jobtrack.core.table import RequestLimits
 from jobtrack.transports import quiet
@@ -26,7 +27,7 @@ from jobtrack.transports.troubles import no_answer
 
 LIMITS: Final = RequestLimits(total=timedelta(seconds=10))
 
-_DENIED: Final = "the address may not be reached: it must be https, and public or opened by ALLOW_PRIVATE"
+_DENIED: Final = say.RECEIVER_DENIED.of()
 
 
 def post(
@@ -83,11 +84,11 @@ def _target(text: str, policy: EgressPolicy) -> tuple[httpx.URL, bool]:
     try:
         url = httpx.URL(text)
     except httpx.InvalidURL:
-        raise TargetDenied("the URL cannot be read") from None
+        raise TargetDenied(say.URL_UNREADABLE.of()) from None
     host = url.raw_host.decode("ascii")
     loopback = policy.allow_loopback and is_loopback_host(host)
     if not host or url.fragment or (url.scheme != "https" and not (url.scheme == "http" and loopback)):
-        raise TargetDenied("the URL is not https")
+        raise TargetDenied(say.URL_NOT_HTTPS.of())
     return url, loopback
 
 

@@ -13,6 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 import httpx
 
+from jobtrack.core import sentences_request as say
 from jobtrack.errors import ConfigurationError
 from jobtrack.transports.credentials import REFERENCE_KINDS
 from jobtrack.transports.egress import TargetDenied, is_loopback_host
@@ -41,7 +42,7 @@ def read_proxy(text: str) -> Proxy:
     """
     match = _ADDRESS.fullmatch(text)
     if match is None or not 0 < int(match["port"]) <= _LAST_PORT:
-        raise ConfigurationError("a proxy is written http://host:port or http://user:password@host:port")
+        raise ConfigurationError(say.PROXY_FORM.of())
     user = match["user"]
     return Proxy(
         host=match["host"].strip("[]"),
@@ -71,9 +72,9 @@ def check_tunnel(url: httpx.URL) -> None:
     """Judge what a proxy is asked to reach, as the address behind the name cannot be seen; raises TargetDenied."""
     host = url.raw_host.decode("ascii")
     if url.scheme != "https":
-        raise TargetDenied("plain http is never sent through a proxy")
+        raise TargetDenied(say.PROXY_HTTP.of())
     if is_loopback_host(host) or _is_address(host):
-        raise TargetDenied("a proxy is asked for names only, and never for this machine")
+        raise TargetDenied(say.PROXY_NAMES.of())
 
 
 def _is_address(host: str) -> bool:

@@ -15,6 +15,7 @@ import h11
 import httpcore
 import httpx
 
+from jobtrack.core import sentences_request as say
 from jobtrack.core.reply import NoAnswer, Sent, Trouble
 from jobtrack.errors import CredentialError
 from jobtrack.transports.egress import TargetDenied
@@ -107,15 +108,15 @@ _LATE_BY_PHASE: Mapping[Phase, Trouble] = MappingProxyType(
 
 _SENTENCES: Mapping[Trouble, str] = MappingProxyType(
     {
-        Trouble.DNS: "the name could not be resolved",
-        Trouble.CONNECT_REFUSED: "no connection could be made",
-        Trouble.CONNECT_TIMEOUT: "the connection was not ready in time",
-        Trouble.TLS: "the TLS handshake failed",
-        Trouble.WRITE: "the request could not be written",
-        Trouble.READ_TIMEOUT: "the peer stayed silent too long",
-        Trouble.TOTAL_TIMEOUT: "the total time was over",
-        Trouble.CONNECTION_LOST: "the connection ended before the answer was complete",
-        Trouble.PROTOCOL: "the exchange was not proper HTTP",
+        Trouble.DNS: say.NAME_UNRESOLVED.of(),
+        Trouble.CONNECT_REFUSED: say.NO_CONNECTION.of(),
+        Trouble.CONNECT_TIMEOUT: say.CONNECTION_LATE.of(),
+        Trouble.TLS: say.TLS_FAILED.of(),
+        Trouble.WRITE: say.NOT_WRITTEN.of(),
+        Trouble.READ_TIMEOUT: say.SILENT.of(),
+        Trouble.TOTAL_TIMEOUT: say.TIME_OVER.of(),
+        Trouble.CONNECTION_LOST: say.ENDED_EARLY.of(),
+        Trouble.PROTOCOL: say.NO_HTTP.of(),
     }
 )
 
@@ -161,7 +162,7 @@ def no_answer(error: Exception, exchange: Exchange, *, where: str, elapsed_s: fl
     return NoAnswer(
         sent=Sent.MAYBE if exchange.touched else Sent.NEVER,
         trouble=trouble,
-        detail=f"{where}: {sentence}"[:_DETAIL],
+        detail=say.AT.of(request=where, what=sentence)[:_DETAIL],
         elapsed_s=elapsed_s,
     )
 
@@ -169,10 +170,10 @@ def no_answer(error: Exception, exchange: Exchange, *, where: str, elapsed_s: fl
 def _sentence(trouble: Trouble, error: Exception) -> str:
     if isinstance(error, httpcore.ProxyError):
         # Its text is the status of the answer, three digits, and then the proxy's own words.
-        return f"the proxy opened no tunnel (HTTP {str(error)[:3]})"
+        return say.NO_TUNNEL.of(code=str(error)[:3])
     if isinstance(error, TooManyBytes):
-        return "the head of the answer is too long"
+        return say.HEAD_LONG.of()
     if isinstance(error, ssl.SSLCertVerificationError):
         # OpenSSL's own words about the certificate; they hold no request data.
-        return f"the certificate is not accepted ({error.verify_message})"
-    return _SENTENCES.get(trouble, "the request was refused")
+        return say.CERTIFICATE.of(reason=error.verify_message)
+    return _SENTENCES.get(trouble, say.REFUSED.of())

@@ -21,7 +21,7 @@ from jobtrack_django import conf
 from jobtrack_django.conf import NotifierSettings
 from jobtrack_django.fields import DatabaseNow
 from jobtrack_django.models import Notice
-from jobtrack_django.notify import kinds
+from jobtrack_django.notify import kinds, trouble
 from jobtrack_django.notify.message import MOST_LISTED, Message, message_of
 from jobtrack_django.notify.trouble import NotSent
 from jobtrack_django.querysets import unleased
@@ -38,7 +38,7 @@ MOST_ATTEMPTS: Final = 12
 MOST_AT_ONCE: Final = 5000
 """Notices of one message. Those beyond wait for the next one."""
 
-ENDED: Final = "each process that tried to send it ended meanwhile"
+ENDED: Final = trouble.ENDED.of()
 
 _FREE: Final = {"lease_owner": "", "lease_until": None}
 
@@ -137,7 +137,7 @@ def _written(notices: list[Notice], **known: Any) -> Message:
         return message_of(notices, **known)
     except Exception as error:
         log.exception("A message could not be written.")
-        raise NotSent(f"it could not be written: {type(error).__name__}") from None
+        raise NotSent(trouble.NOT_WRITTEN.of(error=type(error).__name__)) from None
 
 
 def _failed(using: str, name: str, mine: QuerySet[Notice], failure: NotSent) -> None:

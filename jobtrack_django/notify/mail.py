@@ -11,6 +11,7 @@ from django.core import mail
 
 from jobtrack_django import conf
 from jobtrack_django.conf import NotifierSettings
+from jobtrack_django.notify import trouble
 from jobtrack_django.notify.message import Message
 from jobtrack_django.notify.trouble import NotSent
 
@@ -34,11 +35,11 @@ def send(notifier: NotifierSettings, message: Message) -> None:
     try:
         taken = _connection().send_messages([email])
     except smtplib.SMTPResponseException as error:
-        raise NotSent(f"the mail server refused it ({error.smtp_code})") from None
+        raise NotSent(trouble.MAIL_REFUSED.of(code=error.smtp_code)) from None
     except (OSError, smtplib.SMTPException) as error:
-        raise NotSent(f"the mail server did not take it ({type(error).__name__})") from None
+        raise NotSent(trouble.MAIL_NOT_TAKEN.of(error=type(error).__name__)) from None
     if taken == 0:  # None: a backend that does not count
-        raise NotSent("no mail server took it")
+        raise NotSent(trouble.NO_MAIL_SERVER.of())
 
 
 def _connection() -> Any:

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from jobtrack.core.sentences import Sentence
+
+ENDED = Sentence("each process that tried to send it ended meanwhile")
+NOT_WRITTEN = Sentence("it could not be written: {error}")
+MAIL_REFUSED = Sentence("the mail server refused it ({code})")
+MAIL_NOT_TAKEN = Sentence("the mail server did not take it ({error})")
+NO_MAIL_SERVER = Sentence("no mail server took it")
+NO_BASE64 = Sentence("the secret begins with whsec_ but is not base64")
+
 
 class NotSent(Exception):
     """Nobody took the message over, or nobody knows.

@@ -11,11 +11,12 @@ from typing import Any, Final
 from django.utils.translation import gettext as _
 
 from jobtrack.core.reply import NoAnswer
+from jobtrack.core.sentences_answer import CODE
 from jobtrack.transports import EgressPolicy, post
 from jobtrack_django import conf
 from jobtrack_django.conf import NotifierSettings
 from jobtrack_django.notify.message import Item, Message, lines_of
-from jobtrack_django.notify.trouble import NotSent
+from jobtrack_django.notify.trouble import NO_BASE64, NotSent
 from jobtrack_django.runtime import secret
 
 GONE: Final = 410
@@ -62,7 +63,7 @@ def _key(text: str) -> bytes:
     try:
         return b64decode(encoded + "=" * (-len(encoded) % 4), validate=True)
     except ValueError:
-        raise NotSent("the secret begins with whsec_ but is not base64") from None
+        raise NotSent(NO_BASE64.of()) from None
 
 
 def payload(message: Message) -> dict[str, Any]:
@@ -137,7 +138,7 @@ def _post(notifier: NotifierSettings, body: bytes, headers: list[tuple[str, str]
     if isinstance(answer, NoAnswer):
         raise NotSent(answer.detail)
     if answer.status not in _TAKEN:
-        raise NotSent(f"HTTP {answer.status}", again_in=_retry_after(answer.headers), final=answer.status == GONE)
+        raise NotSent(CODE.of(code=answer.status), again_in=_retry_after(answer.headers), final=answer.status == GONE)
 
 
 def _retry_after(headers: tuple[tuple[str, str], ...]) -> timedelta | None:

@@ -47,6 +47,14 @@ def test_every_call_that_marks_a_text_is_known_to_the_tool() -> None:
     assert aliases <= set(TOOL["KEYWORDS"])
 
 
+def test_every_stored_sentence_is_a_message() -> None:
+    """It is told in the reader's language; one that the tool does not see would stay English."""
+    from jobtrack_django.sentences import SENTENCES
+
+    messages = {message.id for message in TOOL["template"]()}
+    assert {sentence.template for sentence in SENTENCES} <= messages
+
+
 def test_no_text_is_marked_inside_an_f_string() -> None:
     """Before Python 3.12 an f-string is one token: the tool would not see the text there, and it stayed English."""
     import ast
