@@ -24,15 +24,12 @@ from jobtrack_django import conf
 from jobtrack_django.admin.base import Moment, ReadOnlyAdmin, shows
 from jobtrack_django.dashboard import now as read
 from jobtrack_django.dashboard import panels, say
-from jobtrack_django.dashboard.health import SWEEPER
+from jobtrack_django.dashboard.health import SWEEPER, ended_or_asked
 from jobtrack_django.dashboard.history import WINDOWS, History, history
 from jobtrack_django.models import AccountGate, Dashboard, Escalation, Notice, Operation
 
 REFRESH_S = 60
 """The page loads itself again after so long, if it is asked to by ``?refresh=60``."""
-
-_LATE = timedelta(minutes=1)
-"""Work that is due for longer is told as a trouble."""
 
 _OLD = timedelta(hours=1)
 """Figures that are older are told as a trouble."""
@@ -108,7 +105,7 @@ class DashboardAdmin(ReadOnlyAdmin[Dashboard]):
         return response
 
     def _tiles(self, request: HttpRequest, stands: read.Standing, past: History) -> Iterator[Tile]:
-        asked, due, adrift = stands.questions, stands.overdue, stands.adrift
+        asked, due = stands.questions, stands.overdue
         high = asked.risks.get(Risk.HIGH, 0)
         yield Tile(
             title=_("Needs decision"),
@@ -121,15 +118,10 @@ class DashboardAdmin(ReadOnlyAdmin[Dashboard]):
             title=_("Due, and nobody looks"),
             value=say.bounded(due.count),
             note=_("the first one for %s") % say.span(due.lag) if due.count.count else "",
-            bad=due.lag > _LATE,
+            bad=due.late,
         )
         yield self._unseen(request, stands)
-        yield Tile(
-            title=_("Without a next step"),
-            value=say.number(adrift),
-            note=_("must be 0"),
-            bad=adrift > 0,
-        )
+        yield from _stranded(stands, past)
         yield Tile(
             title=_("Guidance obeyed"),
             value=panels.early_of(past.total),
@@ -187,6 +179,33 @@ def _risks(asked: read.Questions) -> str:
         "low": say.number(asked.risks.get(Risk.LOW, 0)),
     }
     return _("risk: %(high)s high, %(medium)s medium, %(low)s low") % told
+
+
+def _stranded(stands: read.Standing, past: History) -> Iterator[Tile]:
+    """Whether every operation came to an end or to a person, or is on its way there (R-METRIC, INV-01)."""
+    yield Tile(
+        title=_("Without a next step"),
+        value=say.number(stands.adrift),
+        note=_("must be 0") if stands.all_read else _first(_("must be 0; the %s oldest in each state were read")),
+        bad=stands.adrift > 0,
+    )
+    arrived, should = ended_or_asked(stands, past)
+    if stands.past:
+        note = ngettext(
+            "%(count)s is past its deadline, and nobody was asked",
+            "%(count)s are past their deadline, and nobody was asked",
+            stands.past,
+        ) % {"count": say.number(stands.past)}
+    elif stands.all_read:
+        note = _("must be all")
+    else:
+        note = _first(_("must be all; the %s oldest in each state were read"))
+    yield Tile(title=_("Ended or asked"), value=say.share(arrived, should), note=note, bad=arrived < should)
+
+
+def _first(note: str) -> str:
+    """How far was read."""
+    return note % say.number(read.MOST)
 
 
 def _sweeping(stands: read.Standing) -> Tile:

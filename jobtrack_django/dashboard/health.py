@@ -8,7 +8,7 @@ from typing import Any
 
 from jobtrack.core.escalation import Risk
 from jobtrack_django.dashboard.history import History, history
-from jobtrack_django.dashboard.now import SILENT, standing
+from jobtrack_django.dashboard.now import SILENT, Standing, standing
 
 SWEEPER = "sweeper"
 
@@ -25,6 +25,7 @@ def health(using: str, days: int) -> dict[str, Any]:
     ages: dict[str, float] = {}
     for beat in reversed(stands.beats):  # the last heard of comes last
         ages[beat.kind] = round((stands.at - beat.seen_at).total_seconds(), 1)
+    arrived, should = ended_or_asked(stands, past)
     told = {
         "needs_decision": asked.total.count,
         "needs_decision_high_risk": asked.risks.get(Risk.HIGH, 0),
@@ -34,27 +35,34 @@ def health(using: str, days: int) -> dict[str, Any]:
         "early": past.total.early,
         "over_budget": past.total.over,
         "without_next_step": stands.adrift,
-        "ended_or_asked_share": _share(past, asked.total.count, stands.adrift),
+        "past_deadline": stands.past,
+        "open_all_read": stands.all_read,
+        "ended_or_asked_share": 1_000_000 * arrived // should / 1_000_000 if should else None,  # 1.0: all
+        "notices_failed": stands.failed_notices.count,
+        "notices_late": stands.late_notices.count,
         "heartbeat_age_s": ages,
         "figures_age_s": _age(past.rolled_at, stands.at),
         "days": days,
     }
-    return {**told, "problems": list(_problems(told))}
+    return {**told, "problems": list(_problems(told, stands))}
 
 
-def _share(past: History, asked: int, adrift: int) -> float | None:
-    """Of what should have come to an end or to a question by now; None: nothing should have."""
-    arrived = past.total.ends + asked
-    return round(arrived / (arrived + adrift), 6) if arrived + adrift else None
+def ended_or_asked(stands: Standing, past: History) -> tuple[int, int]:
+    """Operations that came to their end in these days or wait for a person, and how many should have (R-METRIC)."""
+    arrived = past.total.ends + stands.waiting
+    return arrived, arrived + stands.adrift + stands.past
 
 
 def _age(at: datetime | None, now: datetime) -> float | None:
     return None if at is None else round((now - at).total_seconds(), 1)
 
 
-def _problems(told: Mapping[str, Any]) -> Iterator[str]:
-    """What must be zero and is not, and a sweeper that is not there while there is work."""
-    yield from (name for name in ("early", "over_budget", "without_next_step") if told[name])
+def _problems(told: Mapping[str, Any], stands: Standing) -> Iterator[str]:
+    """What must be zero and is not; work that nobody looks at; a sweeper that is not there while there is work."""
+    zero = ("early", "over_budget", "without_next_step", "past_deadline", "notices_failed", "notices_late")
+    yield from (name for name in zero if told[name])
+    if stands.overdue.late:
+        yield "overdue"
     swept_s = told["heartbeat_age_s"].get(SWEEPER)
     if told["due"] and (swept_s is None or swept_s > SILENT.total_seconds()):
         yield "not_swept"

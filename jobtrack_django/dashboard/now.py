@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db.models import QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from jobtrack.core.escalation import Risk
@@ -26,6 +26,13 @@ MOST_BEATS: Final = 200
 
 SILENT: Final = timedelta(minutes=5)
 """A process that has said nothing for so long is told as silent."""
+
+LATE: Final = timedelta(minutes=5)
+"""Work that is due for longer is told as a trouble. A burst, a lost message or new workers take less."""
+
+GRACE: Final = timedelta(minutes=15)
+"""An operation must have ended or be asked about so long after its deadline: it may be due for a while, then be looked
+at, and its worker may die in that look."""
 
 AGES: Final = tuple(timedelta(hours=hours) for hours in (1, 8, 24, 168))
 """Questions are sorted by how long they wait: bounds between the columns."""
@@ -75,6 +82,26 @@ class Overdue:
     count: Bounded
     lag: timedelta  # how long the first of them has been due; zero: there is none
 
+    @property
+    def late(self) -> bool:
+        """Nobody looks although it is time: no worker, a queue that stands still, or more work than they can do."""
+        return self.lag > LATE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moving:
+    """Operations in one state that is no end. If there are more than are read, those that began first are judged."""
+
+    state: str
+    count: Bounded
+    adrift: int = 0  # neither ended nor asked about, and without a next step: there must be none (INV-01)
+    past: int = 0  # with a next step, but past their deadline by more than ``GRACE``: there must be none
+
+    @property
+    def asks(self) -> bool:
+        """These wait for a person: they have no next step, and no deadline any more."""
+        return self.state == OperationState.ESCALATED.value
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unseen:
@@ -112,10 +139,27 @@ def questions(using: str, now: datetime) -> Questions:
     )
 
 
-def states(using: str) -> list[tuple[str, Bounded]]:
-    """How many operations are in each state that is no end."""
-    rows = Operation.objects.using(using)
-    return [(state.value, Bounded.of(rows.filter(state=state.value))) for state in OPEN_STATES]
+def states(using: str, now: datetime) -> list[Moving]:
+    """How many operations are in each state that is no end, and how many of them are stranded there.
+
+    No index finds the stranded ones alone, as in that of ``wake_at`` every ended row has null too. So the first rows
+    of each state are judged; a stranded one gets there in the end, since those before it end.
+    """
+    return [_moving(using, state, now - GRACE) for state in OPEN_STATES]
+
+
+def _moving(using: str, state: OperationState, ago: datetime) -> Moving:
+    rows = Operation.objects.using(using).filter(state=state.value)
+    if state is OperationState.ESCALATED:  # it waits for a person, without a next step
+        return Moving(state=state.value, count=Bounded.of(rows))
+    over = Q(deadline__lt=ago) & (Q(last_look=False) | Q(look_until__isnull=True) | Q(look_until__lt=ago))
+    told = rows.order_by("created_at")[: MOST + 1].aggregate(
+        read=Count("pk"),
+        adrift=Count("pk", filter=Q(wake_at__isnull=True)),
+        past=Count("pk", filter=Q(wake_at__isnull=False) & over),
+    )
+    count = Bounded(count=min(told["read"], MOST), more=told["read"] > MOST)
+    return Moving(state=state.value, count=count, adrift=told["adrift"], past=told["past"])
 
 
 def overdue(using: str) -> Overdue:
@@ -147,7 +191,9 @@ def beats(using: str, now: datetime) -> list[Beat]:
 
 
 def failed_notices(using: str) -> Bounded:
-    return Bounded.of(Notice.objects.using(using).filter(outcome=Notice.FAILED))
+    """Notices that were given up, of questions that are still open: once one is decided, nobody needs to be told."""
+    failed = Notice.objects.using(using).filter(outcome=Notice.FAILED)
+    return Bounded.of(failed.filter(escalation__decided_at__isnull=True))
 
 
 def late_notices(using: str, now: datetime) -> Bounded:
@@ -156,30 +202,37 @@ def late_notices(using: str, now: datetime) -> Bounded:
     return Bounded.of(Notice.objects.using(using).filter(due_at__lt=now - SILENT, notifier__in=names))
 
 
-def adrift(using: str) -> int:
-    """Operations that neither ended nor ask anybody, and have no next step: there must be none (INV-01).
-
-    The first ``MOST`` that are found are looked at.
-    """
-    moving = [state.value for state in OPEN_STATES if state is not OperationState.ESCALATED]
-    rows = Operation.objects.using(using).filter(state__in=moving).order_by()
-    return list(rows.values_list("wake_at", flat=True)[:MOST]).count(None)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """All of it, read one after another."""
 
     at: datetime
     questions: Questions
-    states: Sequence[tuple[str, Bounded]]
+    states: Sequence[Moving]
     overdue: Overdue
     unseen: Unseen | None
-    adrift: int
     gates: Sequence[AccountGate]
     beats: Sequence[Beat]
     failed_notices: Bounded
     late_notices: Bounded
+
+    @property
+    def adrift(self) -> int:
+        return sum(each.adrift for each in self.states)
+
+    @property
+    def past(self) -> int:
+        return sum(each.past for each in self.states)
+
+    @property
+    def all_read(self) -> bool:
+        """Whether ``adrift`` and ``past`` are of all open operations; else of the first ``MOST`` of each state."""
+        return not any(each.count.more for each in self.states if not each.asks)
+
+    @property
+    def waiting(self) -> int:
+        """Operations that wait for a person, ``MOST`` at most."""
+        return sum(each.count.count for each in self.states if each.asks)
 
 
 def standing(using: str) -> Standing:
@@ -187,10 +240,9 @@ def standing(using: str) -> Standing:
     return Standing(
         at=now,
         questions=questions(using, now),
-        states=states(using),
+        states=states(using, now),
         overdue=overdue(using),
         unseen=unseen(using),
-        adrift=adrift(using),
         gates=gates(using),
         beats=beats(using, now),
         failed_notices=failed_notices(using),

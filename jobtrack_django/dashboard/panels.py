@@ -12,9 +12,10 @@ from jobtrack_django import figures, words
 from jobtrack_django.dashboard import say
 from jobtrack_django.dashboard.charts import Bar, Chart, bars, columns
 from jobtrack_django.dashboard.history import BURNT, ENDS, History, Sums
-from jobtrack_django.dashboard.now import Bounded, Questions
+from jobtrack_django.dashboard.now import Moving, Questions
 
 _MOST_BARS = 12
+"""Providers that are drawn; the table has all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,7 @@ class Panel:
     rows: Sequence[Sequence[str]]  # the first cell names the row
     legend: Sequence[tuple[str, str]] = ()  # CSS class and meaning
     folded: bool = False  # the table is long: it is opened by who wants it
+    cut: str = ""  # what the picture leaves out; "": nothing
 
 
 def waiting(asked: Questions) -> Panel:
@@ -43,7 +45,7 @@ def waiting(asked: Questions) -> Panel:
             parts=[("plain", sum(one.ages[:3])), ("bad", sum(one.ages[3:]))],
             value=say.number(one.count),
         )
-        for one in asked.reasons[:_MOST_BARS]
+        for one in asked.reasons
     ]
     says = ngettext(
         "%(count)s question waits for a person.", "%(count)s questions wait for a person.", asked.total.count
@@ -63,16 +65,34 @@ def waiting(asked: Questions) -> Panel:
     )
 
 
-def standing(states: Sequence[tuple[str, Bounded]]) -> Panel:
+def standing(states: Sequence[Moving]) -> Panel:
     title = _("Open operations by state")
-    rows = [(words.state_label(state), say.bounded(count)) for state, count in states]
+    rows = [
+        (
+            words.state_label(each.state),
+            say.bounded(each.count),
+            *([say.NOTHING] * 2 if each.asks else map(say.number, (each.adrift, each.past))),
+        )
+        for each in states
+    ]
     drawn = [
-        Bar(label=words.state_label(state), parts=[("plain", count.count)], value=say.bounded(count))
-        for state, count in states
+        Bar(
+            label=words.state_label(each.state),
+            parts=[("plain", max(each.count.count - each.adrift - each.past, 0)), ("bad", each.adrift + each.past)],
+            value=say.bounded(each.count),
+        )
+        for each in states
     ]
     says = _("Operations that have not ended, in the state that they are in now.")
-    chart = bars("states", title, says, drawn)
-    return Panel(id="states", title=title, says=says, chart=chart, head=[_("state"), _("operations")], rows=rows)
+    return Panel(
+        id="states",
+        title=title,
+        says=says,
+        chart=bars("states", title, says, drawn),
+        head=[_("state"), _("operations"), _("without a next step"), _("past their deadline")],
+        rows=rows,
+        legend=[("plain", _("on their way, or waiting for a person")), ("bad", _("stranded: must be 0"))],
+    )
 
 
 def ended_well(past: History) -> Panel:
@@ -102,7 +122,15 @@ def ended_well(past: History) -> Panel:
         head=[_("provider"), _("ended"), *map(words.state_label, ENDS), _("share that ended well")],
         rows=rows,
         legend=[("well", words.state_label("succeeded")), ("other", _("otherwise"))],
+        cut=_cut(len(named)),
     )
+
+
+def _cut(providers: int) -> str:
+    if providers <= _MOST_BARS:
+        return ""
+    told = {"drawn": say.number(_MOST_BARS), "all": say.number(providers)}
+    return _("Drawn: %(drawn)s of %(all)s providers. The table has all.") % told
 
 
 def _ends(name: str, sums: Sums) -> tuple[str, ...]:
@@ -210,6 +238,7 @@ def requests(past: History) -> Panel:
             )
             for name, sums, mean in told
         ],
+        cut=_cut(len(told)),
     )
 
 

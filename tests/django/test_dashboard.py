@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from io import StringIO
 
@@ -21,9 +22,9 @@ from jobtrack_django import figures
 from jobtrack_django.admin import register
 from jobtrack_django.dashboard import history as past
 from jobtrack_django.dashboard import now as read
-from jobtrack_django.dashboard import say
+from jobtrack_django.dashboard import panels, say
 from jobtrack_django.dashboard.charts import Bar, bars, columns
-from jobtrack_django.models import AccountGate, DailyFigure, Dashboard, Heartbeat, Notice
+from jobtrack_django.models import AccountGate, DailyFigure, Dashboard, Heartbeat, Notice, Operation
 from tests.django.admin_pages import person
 from tests.django.admin_pages import read as read_page
 from tests.django.figures_planted import ask, now, plant, poll_entry
@@ -277,6 +278,24 @@ def test_one_of_many_is_drawn():
     assert all(0 <= box.y <= chart.height for box in chart.boxes)
 
 
+def test_every_reason_has_a_bar():
+    for number, reason in enumerate(Reason):
+        ask(plant(f"q{number}", "acme", "escalated", None), reason, now() - timedelta(hours=1))
+    panel = panels.waiting(read.questions("default", now()))
+    assert len(Reason) > 12
+    assert len([box for box in panel.chart.boxes if box.width]) == len(panel.rows) == len(Reason)
+
+
+@pytest.mark.parametrize(("providers", "drawn"), [(12, None), (14, "Drawn: 12 of 14 providers. The table has all.")])
+def test_a_picture_says_what_it_leaves_out(viewer, providers, drawn):
+    at = now() - timedelta(days=1)
+    for number in range(providers):
+        plant(f"e{number}", f"provider{number}", "succeeded", at, requests=1)
+    roll()
+    text = page(viewer).text
+    assert text.count(drawn or "Drawn:") == (2 if drawn else 0)
+
+
 def test_an_empty_chart_is_one():
     assert bars("x", "x", "x", []).boxes == []
     assert [box.kind for box in columns("x", "x", "x", []).boxes] == ["axis"]
@@ -313,7 +332,11 @@ def test_a_healthy_site():
         "early": 0,
         "over_budget": 0,
         "without_next_step": 0,
+        "past_deadline": 0,
+        "open_all_read": True,
         "ended_or_asked_share": 1.0,
+        "notices_failed": 0,
+        "notices_late": 0,
         "days": 7,
         "problems": [],
     }
@@ -330,11 +353,105 @@ def test_what_must_be_zero_and_is_not(problem):
     if problem == "without_next_step":
         plant("adrift", "acme", "running", None)
     if problem == "not_swept":
-        plant("due", "acme", "running", None, wake_at=now() - timedelta(minutes=6))
+        plant("due", "acme", "running", None, wake_at=now() - timedelta(minutes=4))
         Heartbeat.objects.update(seen_at=now() - timedelta(minutes=6))
     told, code = health()
     assert told["problems"] == [problem]
     assert code == 1
+
+
+def bad_tiles(viewer):
+    """Titles of the tiles that want somebody's attention."""
+    text = page(viewer).html
+    tiles = re.findall(r'<li class="jobtrack-tile jobtrack-tile-bad">\s*<h2>(.*?)</h2>', text)
+    return {re.sub("<[^>]*>", "", title) for title in tiles}
+
+
+def test_work_that_nobody_looks_at_although_a_sweeper_lives(viewer):
+    """A dead worker, or a queue that stands still."""
+    beat("sweeper:web1:7", "sweeper", timedelta(seconds=9))
+    plant("good", "acme", "succeeded", now())
+    roll()
+    ago = now() - timedelta(days=2)
+    for number in range(5):
+        plant(f"r{number}", "acme", "running", None, deadline=ago, wake_at=ago)
+    told, code = health()
+    assert (told["due"], told["past_deadline"], told["without_next_step"]) == (5, 5, 0)
+    assert told["ended_or_asked_share"] == 0.166666
+    assert told["problems"] == ["past_deadline", "overdue"]
+    assert code == 1
+    assert bad_tiles(viewer) == {"Due, and nobody looks", "Ended or asked"}
+    text = page(viewer).text
+    assert "Ended or asked 16.6 % Look here 5 are past their deadline, and nobody was asked" in text
+    assert "running 5 0 5" in text
+
+
+@pytest.mark.parametrize(("minutes", "late"), [(4, False), (6, True)])
+def test_the_tile_and_the_command_say_late_at_the_same_time(viewer, minutes, late):
+    beat("sweeper:web1:7", "sweeper", timedelta(seconds=9))
+    roll()
+    plant("r", "acme", "running", None, wake_at=now() - timedelta(minutes=minutes))
+    assert health()[0]["problems"] == ["overdue"] * late
+    assert bad_tiles(viewer) == ({"Due, and nobody looks"} if late else set())
+
+
+@pytest.mark.parametrize(
+    ("state", "minutes", "columns_", "past_"),
+    [
+        ("running", 14, {}, 0),  # it may be looked at just now
+        ("running", 16, {}, 1),
+        ("submitting", 16, {}, 1),
+        ("running", 16, {"last_look": True}, 1),
+        ("running", 99, {"last_look": True, "look_until": 14}, 0),  # a person granted one more look
+        ("running", 99, {"last_look": True, "look_until": 16}, 1),
+        ("running", 99, {"look_until": 14}, 1),  # that look was used
+        ("running", 99, {"wake_at": None}, 0),  # told as one without a next step
+        ("escalated", 99, {"wake_at": None}, 0),  # a person is asked
+        ("succeeded", 99, {"wake_at": None}, 0),
+    ],
+)
+def test_what_is_past_its_deadline(state, minutes, columns_, past_):
+    at = {name: now() - timedelta(minutes=ago) for name, ago in columns_.items() if type(ago) is int}
+    soon = now() + timedelta(minutes=1)
+    plant(
+        "a", "acme", state, None, **{"deadline": now() - timedelta(minutes=minutes), "wake_at": soon, **columns_, **at}
+    )
+    told, _code = health()
+    assert told["past_deadline"] == past_
+    assert ("past_deadline" in told["problems"]) is bool(past_)
+
+
+def test_what_waits_for_a_person_has_arrived(viewer):
+    plant("stop", "acme", "escalated", None)
+    plant("adrift", "acme", "running", None)
+    assert health()[0]["ended_or_asked_share"] == 0.5
+    assert "Ended or asked 50.0 % Look here must be all" in page(viewer).text
+    assert "Ended or asked" in bad_tiles(viewer)
+
+
+def test_nothing_had_to_arrive_yet(viewer):
+    plant("r", "acme", "running", None, wake_at=now() + timedelta(hours=1))
+    assert health()[0]["ended_or_asked_share"] is None
+    assert "Ended or asked – must be all" in page(viewer).text
+
+
+def test_how_far_was_read_for_what_must_be_zero(viewer, monkeypatch):
+    """Never a plain 0 that was not looked for: the oldest are read, and the page says how many."""
+    monkeypatch.setattr(read, "MOST", 3)
+    old, soon = now() - timedelta(days=1), now() + timedelta(hours=1)
+    for number in range(4):
+        plant(f"r{number}", "acme", "running", None, created_at=old, wake_at=soon)
+    for number in range(3):
+        plant(f"adrift{number}", "acme", "running", None, created_at=now())
+    told, _code = health()
+    assert (told["without_next_step"], told["open_all_read"]) == (0, False)
+    text = page(viewer).text
+    assert "Without a next step 0 must be 0; the 3 oldest in each state were read" in text
+    assert "must be all; the 3 oldest in each state were read" in text
+    Operation.objects.filter(pk__startswith="r").delete()
+    told, code = health()
+    assert (told["without_next_step"], told["open_all_read"], code) == (3, True, 1)
+    assert "Without a next step 3 Look here must be 0 Ended" in page(viewer).text
 
 
 def test_nothing_has_swept_but_nothing_is_due():
@@ -358,6 +475,24 @@ def test_notices_that_failed_or_are_late(viewer, settings):
     Notice.objects.create(escalation=question, notifier="mail", turn=1, outcome=Notice.FAILED)
     Notice.objects.create(escalation=question, notifier="mail", turn=2, due_at=now() - timedelta(hours=1))
     assert "Notices that failed 1 Look here 1 more wait for too long" in page(viewer).text
+
+
+@pytest.mark.parametrize("problem", ["notices_failed", "notices_late"])
+def test_people_who_are_not_told(settings, problem):
+    settings.JOBTRACK = {"NOTIFIERS": {"mail": {"kind": "email", "to": ["ops@example.com"]}}}
+    question = ask(plant("q", "acme", "escalated", None), Reason.STALLED, now() - timedelta(hours=1))
+    row = {"outcome": Notice.FAILED} if problem == "notices_failed" else {"due_at": now() - timedelta(hours=1)}
+    Notice.objects.create(escalation=question, notifier="mail", turn=1, **row)
+    told, code = health()
+    assert (told[problem], told["problems"], code) == (1, [problem], 1)
+
+
+def test_a_failed_notice_of_a_decided_question_is_no_trouble(viewer, settings):
+    """Nothing ever sends it again: it would be told for ever."""
+    question = ask(plant("q", "acme", "succeeded", None), Reason.STALLED, now() - timedelta(hours=1), decided=True)
+    Notice.objects.create(escalation=question, notifier="mail", turn=1, outcome=Notice.FAILED)
+    assert health()[0]["notices_failed"] == 0
+    assert "Notices that failed" not in bad_tiles(viewer)
 
 
 # --- plans ------------------------------------------------------------------------------------------
