@@ -1,8 +1,8 @@
 """Pages and pruning on a million operations beside a hundred: ``python -m benchmarks.large``.
 
 Queries must be as many, and each answer must come within a second. It needs PostgreSQL and a user that may create
-databases and switch triggers off; the database is made for the run and dropped after it. ``JOBTRACK_BENCH_DB`` is the
-URL of the server.
+databases and switch triggers off, or MariaDB and a user that may create databases; the database is made for the run and
+dropped after it. ``JOBTRACK_BENCH_DB`` is the URL of the server.
 """
 
 from __future__ import annotations
@@ -187,22 +187,20 @@ def main() -> int:
     os.environ.setdefault("JOBTRACK_BENCH_DB", SERVER)
     os.environ["JOBTRACK_BENCH_NAME"] = f"jobtrack_bench_{os.getpid()}"
     os.environ["DJANGO_SETTINGS_MODULE"] = "benchmarks.site.desk"
-    from benchmarks.__main__ import scratch_database
+    import django
 
-    with scratch_database(os.environ):
-        import django
-        from django.core.management import call_command
-        from django.db import connections
-        from django.test.utils import setup_test_environment
+    django.setup()
+    from django.db import connection
+    from django.test.utils import setup_test_environment
 
-        django.setup()
-        setup_test_environment()  # answers tell what their pages were made of
-        try:
-            call_command("migrate", verbosity=0)
-            few = measured(SMALL, arguments.entries, 60)
-            many = measured(arguments.operations, arguments.entries, 1)
-        finally:
-            connections.close_all()
+    setup_test_environment()  # answers tell what their pages were made of
+    connection.settings_dict["TEST"]["NAME"] = os.environ["JOBTRACK_BENCH_NAME"]
+    connection.creation.create_test_db(verbosity=0, autoclobber=True, serialize=False)
+    try:
+        few = measured(SMALL, arguments.entries, 60)
+        many = measured(arguments.operations, arguments.entries, 1)
+    finally:
+        connection.creation.destroy_test_db(os.environ["JOBTRACK_BENCH_NAME"], verbosity=0)
     return 1 if report(few, many) else 0
 
 

@@ -153,7 +153,7 @@ def _attempt(body: Mapping[str, Any]) -> Iterator[str]:
 
 def _submission(body: Mapping[str, Any]) -> Iterator[str]:
     meaning = str(body.get("meaning"))
-    yield f"{_MEANT.get(meaning, meaning)}{_code(body)}."
+    yield _("%s.") % f"{_MEANT.get(meaning, meaning)}{_code(body)}"
 
 
 def _look_up(body: Mapping[str, Any]) -> Iterator[str]:
@@ -183,8 +183,10 @@ def _lookup(body: Mapping[str, Any]) -> Iterator[str]:
 
 def _cancel_requested(body: Mapping[str, Any]) -> Iterator[str]:
     who, why = body.get("actor") or _("Somebody"), body.get("why")
-    wanted = _("%s wants the job cancelled at the provider.") % who
-    yield f"{wanted} “{why}”" if why else wanted
+    if why:
+        yield _("%(who)s wants the job cancelled at the provider: “%(why)s”") % {"who": who, "why": why}
+    else:
+        yield _("%s wants the job cancelled at the provider.") % who
     if body.get("effect"):
         yield _("They were told: “%s”") % body["effect"]
 

@@ -37,13 +37,14 @@ _CONCLUDED_UNACCEPTED: Final[Mapping[str, Text]] = {
 }
 
 
-_ERRORS: Final[Mapping[str, Text]] = {OperationState.SUCCEEDED: _("An error before that:")}
-"""What the provider's last error is called where it is not the end of the story."""
+_ERROR: Final = _("Its error: “%s”")
+_ERRORS: Final[Mapping[str, Text]] = {OperationState.SUCCEEDED: _("An error before that: “%s”")}
+"""How the provider's last error is told where it is not the end of the story."""
 
 
-def error_label(state: str) -> str:
-    """What stands before the last error that the provider told."""
-    return str(_ERRORS.get(state, _("Its error:")))
+def error(state: str, said: str) -> str:
+    """The last error that the provider told, in its words; "" if there was none."""
+    return str(_ERRORS.get(state, _ERROR)) % said if said else ""
 
 
 def conclusion(state: str, cause: str, *, accepted: bool) -> str:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any, ClassVar
 
 from django.db import models
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from jobtrack import records
@@ -61,7 +62,7 @@ class JobResult(models.Model):
         verbose_name_plural = _("results")
 
     def __str__(self) -> str:
-        return f"result of {self.operation_id}"
+        return gettext("Result of operation %(operation)s") % {"operation": self.operation_id}
 
     def to_core(self) -> records.JobResult:
         """The row as a frozen record."""

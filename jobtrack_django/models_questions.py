@@ -6,11 +6,12 @@ from typing import ClassVar
 
 from django.db import models
 from django.db.models import Q, Value
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from jobtrack import records
 from jobtrack.core.escalation import Option, Proposal, Reason, Resolution, Risk
-from jobtrack_django import querysets
+from jobtrack_django import querysets, words
 from jobtrack_django.fields import IdentityField
 
 
@@ -95,7 +96,8 @@ class Escalation(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.reason} of {self.operation_id}"
+        named = {"reason": words.reason_title(self.reason), "operation": self.operation_id}
+        return gettext("%(reason)s (operation %(operation)s)") % named
 
     @property
     def resolution(self) -> Resolution | None:
@@ -177,7 +179,10 @@ class Notice(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.notifier} #{self.turn} of {self.escalation_id}"
+        named = {"notifier": self.notifier, "number": self.escalation_id}
+        if self.turn > 1:
+            return gettext("Reminder to %(notifier)s about question %(number)s") % named
+        return gettext("Notice to %(notifier)s about question %(number)s") % named
 
 
 class DecisionBatch(models.Model):
@@ -197,7 +202,10 @@ class DecisionBatch(models.Model):
         verbose_name_plural = _("bulk decisions")
 
     def __str__(self) -> str:
-        return f"{self.option} #{self.pk}"
+        return gettext("%(option)s, bulk decision %(number)s") % {
+            "option": words.option_label(self.option),
+            "number": self.pk,
+        }
 
 
 class DecisionItem(models.Model):

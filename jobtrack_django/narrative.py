@@ -67,7 +67,11 @@ class Fold:
     def text(self) -> str:
         first, last, count = self.lines[0], self.lines[-1], len(self.lines)
         seen = ngettext("%(count)d unchanged look", "%(count)d unchanged looks", count) % {"count": count}
-        told = f"{seen}, {_span(first.at, last.at)}: “{first.quiet}”"
+        told = _("%(looks)s, %(when)s: “%(state)s”") % {
+            "looks": seen,
+            "when": _span(first.at, last.at),
+            "state": first.quiet,
+        }
         if any(line.obeyed for line in self.lines):
             return _("%s; the provider's wish when to be asked was obeyed") % told
         return told
@@ -217,13 +221,18 @@ def _answer(seen: Mapping[str, Any]) -> Iterator[str]:
     if detail and kind not in _PLAIN:
         yield _("%s.") % capfirst(detail)
     if seen.get("progress"):
-        yield _("Progress: %s.") % seen["progress"]
+        yield _("Progress: %s.") % _open_ended(seen["progress"])
     if seen.get("error"):
-        yield _("Its error: “%s”.") % seen["error"]
+        yield _("Its error: “%s”.") % _open_ended(seen["error"])
     guidance = _part(seen, "guidance")
     if guidance.get("problem"):
         problem = sentences.told(str(guidance["problem"]))
         yield _("Its wish when to ask again is not valid (%s) and was not followed.") % problem
+
+
+def _open_ended(text: object) -> str:
+    """Somebody else's words without their own full stop: the sentence around them has one."""
+    return str(text).rstrip(" .。")
 
 
 def _lost(event: str) -> str:

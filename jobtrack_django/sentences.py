@@ -56,7 +56,7 @@ _INSTEAD: Final[Mapping[str, Sequence[Sentence]]] = {
 def told(text: str) -> str:
     """A stored text of one or more sentences, in the active language. Under English it is the text itself."""
     if _is_whole(text):
-        return " ".join(_in_words(part, _read(part)) for part in _BEFORE_A_SENTENCE.split(text))
+        return " ".join(_among_others(part) for part in _BEFORE_A_SENTENCE.split(text))
     return text
 
 
@@ -69,6 +69,13 @@ def clause(text: str) -> str:
 def reason(actor: str, text: str) -> str:
     """Why somebody decided: what jobtrack itself wrote is told, what a person wrote stays as it is."""
     return told(text) if actor == MACHINE else text
+
+
+def _among_others(text: str) -> str:
+    """One of the sentences of a text: one that has no full stop by itself may have one between others."""
+    reading = _read(text)
+    bare = _read(text[:-1]) if reading is None and text.endswith(".") else None
+    return _in_words(text, reading) if bare is None else gettext("%s.") % bare.text
 
 
 def _is_whole(text: str) -> bool:

@@ -18,6 +18,7 @@ from jobtrack.core.observation import DelaySource, Kind
 from jobtrack.core.operation import OperationState
 from jobtrack.core.place import Gap
 from jobtrack.core.reply import Trouble
+from jobtrack.records import CANCEL, RESULT
 from jobtrack_django.questions import QUESTIONS, Question, knows, question, reason_title
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "CHOICES",
     "COUNTERS",
     "DELAYS",
+    "FOLLOW_UPS",
     "GAPS",
     "KINDS",
     "QUESTIONS",
@@ -38,6 +40,7 @@ __all__ = [
     "choice",
     "counter_label",
     "delay_label",
+    "follow_up_label",
     "knows",
     "no_answer_label",
     "option_label",
@@ -63,8 +66,8 @@ CHOICES: Final[Mapping[Option, Choice]] = {
     Option.EXTEND: Choice(
         label=_("Extend"),
         permission="extend_operation",
-        cost=_("Extend once: {time} and {checks} checks more."),
-        done=_("The deadline becomes {deadline} and {requests} status requests are allowed in all. Polling goes on."),
+        cost=_("Extend once, by {time}. Additional checks: {checks}."),
+        done=_("The deadline becomes {deadline}. Status requests allowed in all: {requests}. Polling goes on."),
         not_done=_("Nothing is submitted, repeated or cancelled at the provider. What was used stays counted."),
     ),
     Option.LOOK_AGAIN: Choice(
@@ -96,10 +99,10 @@ CHOICES: Final[Mapping[Option, Choice]] = {
     Option.FETCH_AGAIN: Choice(
         label=_("Fetch the result again"),
         permission="fetch_result",
-        cost=_("Fresh tries: at most {reads} more status requests, and the download. Nothing is submitted."),
+        cost=_("Fresh tries: more status requests (at most {reads}), and the download. Nothing is submitted."),
         done=_(
-            "The job's status is read again, and the files that are not complete yet are fetched. At most {reads} "
-            "status requests are used for it; they do not count against the operation's budget."
+            "The job's status is read again, and the files that are not complete yet are fetched. The status requests "
+            "for it (at most {reads}) do not count against the operation's budget."
         ),
         not_done=_("Nothing is submitted or cancelled, complete files are kept, and the operation stays as it ended."),
     ),
@@ -108,8 +111,8 @@ CHOICES: Final[Mapping[Option, Choice]] = {
         permission="look_up_submission",
         cost=_("One look-up, also after the recovery deadline. Nothing is submitted."),
         done=_(
-            "The provider is asked whether it has the job; {lookups} look-up requests are allowed in all. If it has "
-            "the job, that one is followed. If not, you are asked again, with what was seen."
+            "The provider is asked whether it has the job. Look-up requests allowed in all: {lookups}. If it has the "
+            "job, that one is followed. If not, you are asked again, with what was seen."
         ),
         not_done=_("Nothing is submitted, whatever the answer is."),
     ),
@@ -258,17 +261,27 @@ REFUSALS: Final[Mapping[Refusal, Text]] = {
 
 
 STATES: Final[Mapping[str, Text]] = {
-    OperationState.READY: _("ready"),
-    OperationState.SUBMITTING: _("submitting"),
-    OperationState.UNCONFIRMED: _("unconfirmed"),
-    OperationState.RUNNING: _("running"),
-    OperationState.ESCALATED: _("needs a decision"),
-    OperationState.SUCCEEDED: _("succeeded"),
-    OperationState.FAILED: _("failed"),
-    OperationState.CANCELLED: _("cancelled"),
-    OperationState.EXPIRED: _("expired"),
-    OperationState.ABANDONED: _("abandoned"),
+    OperationState.READY: pgettext_lazy("state of an operation", "ready"),
+    OperationState.SUBMITTING: pgettext_lazy("state of an operation", "submitting"),
+    OperationState.UNCONFIRMED: pgettext_lazy("state of an operation", "unconfirmed"),
+    OperationState.RUNNING: pgettext_lazy("state of an operation", "running"),
+    OperationState.ESCALATED: pgettext_lazy("state of an operation", "needs a decision"),
+    OperationState.SUCCEEDED: pgettext_lazy("state of an operation", "succeeded"),
+    OperationState.FAILED: pgettext_lazy("state of an operation", "failed"),
+    OperationState.CANCELLED: pgettext_lazy("state of an operation", "cancelled"),
+    OperationState.EXPIRED: pgettext_lazy("state of an operation", "expired"),
+    OperationState.ABANDONED: pgettext_lazy("state of an operation", "abandoned"),
 }
+"""Of an operation. The words have a context: the same words are told of results, notices and orders."""
+
+FOLLOW_UPS: Final[Mapping[str, Text]] = {
+    "on_success": pgettext_lazy("follow-up", "after success"),
+    "on_failure": pgettext_lazy("follow-up", "after failure"),
+    "on_end": pgettext_lazy("follow-up", "after any end"),
+    RESULT: pgettext_lazy("follow-up", "fetching the result"),
+    CANCEL: pgettext_lazy("follow-up", "cancelling at the provider"),
+}
+"""What is done once about an operation, by its event."""
 
 DELAYS: Final[Mapping[str, Text]] = {
     "": _("as soon as a worker takes it"),
@@ -345,6 +358,11 @@ def option_label(option: str) -> str:
 
 def state_label(state: str) -> str:
     return str(STATES.get(state, state))
+
+
+def follow_up_label(event: str) -> str:
+    """What a follow-up or an errand of our own is called; one of a newer release as it is stored."""
+    return str(FOLLOW_UPS.get(event, event))
 
 
 def delay_label(source: str) -> str:

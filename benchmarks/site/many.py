@@ -1,4 +1,4 @@
-"""Fills a PostgreSQL database with operations that the server makes from a few real ones.
+"""Fills a PostgreSQL or MariaDB database with operations that the server makes from a few real ones.
 
 Every audit chain is a real one: its hashes are computed by the server as ``core.audit.seal`` does, so that pages,
 exports and pruning do what they do at a site.
@@ -6,7 +6,7 @@ exports and pruning do what they do at a site.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,21 +23,68 @@ from jobtrack.testing.clock import VirtualClock
 from jobtrack.testing.provider import FakeProvider, answer
 from jobtrack.testing.runtime import memory_runtime
 from jobtrack_django import figures
-from jobtrack_django.models import AuditEntry, DailyFigure, Delivery, Escalation, Operation
+from jobtrack_django.models import AuditEntry, DailyFigure, Delivery, Escalation, Operation, TableText
 from jobtrack_django.store import DjangoStore
 
 DONE, ASKED = "template-done", "template-asked"
 
 
+REASONS = {"unknown_state": 2, "submission_unknown": 1, "provider_failure": 3, "result_unavailable": 1}
+"""What is asked, and the risk of it."""
+
+
+class _PostgreSQL:
+    """What the two servers say differently."""
+
+    before = (
+        "SET session_replication_role = replica",  # no triggers and no foreign keys: these rows fit
+        "SET synchronous_commit = off",
+    )
+    after = ("RESET session_replication_role", "VACUUM ANALYZE")
+    now = "now()"
+    numbers = "generate_series(1, {most}) AS numbers(n)"
+    hashed = "hashtext({text})"
+    sealed = "encode(sha256(convert_to({text}, 'UTF8')), 'hex')"
+    seconds = duration = "interval '1 second' * ({number})"
+
+    def emptied(self, tables: Iterable[str]) -> list[str]:
+        return [f"TRUNCATE {', '.join(tables)} RESTART IDENTITY"]
+
+
+class _MariaDB(_PostgreSQL):
+    before = (
+        "SET sql_mode = 'ANSI,STRICT_TRANS_TABLES'",  # || joins texts, and names stand in ""
+        "SET foreign_key_checks = 0, unique_checks = 0",
+    )
+    after = ("SET sql_mode = DEFAULT, foreign_key_checks = DEFAULT, unique_checks = DEFAULT",)
+    now = "UTC_TIMESTAMP(6)"
+    numbers = "(SELECT seq AS n FROM seq_1_to_{most}) numbers"
+    hashed = "CAST(conv(left(md5({text}), 7), 16, 10) AS SIGNED)"
+    sealed = "sha2({text}, 256)"
+    seconds = "INTERVAL ({number}) SECOND"
+    duration = "1000000 * ({number})"  # Django keeps microseconds
+
+    def emptied(self, tables: Iterable[str]) -> list[str]:
+        return [f"TRUNCATE {table}" for table in tables]
+
+
+SERVER = _MariaDB() if connection.vendor == "mysql" else _PostgreSQL()
+
+
 def _chance(of: str, sides: int) -> str:
     """A number below ``sides`` that looks like chance and is the same in every run."""
-    return f"(abs(hashtext('{of}' || n)) % {sides})"
+    number = SERVER.hashed.format(text=f"'{of}' || n")
+    return f"(abs({number}) % {sides})"
+
+
+def _pick(number: str, words: Iterable[object]) -> str:
+    cases = " ".join(f"WHEN {n} THEN {word!r}" for n, word in enumerate(words))
+    return f"(CASE {number} {cases} END)"
 
 
 PROVIDER = f"(CASE {_chance('provider', 8)} WHEN 0 THEN 'bench' ELSE 'provider-' || {_chance('provider', 8)} END)"
-REASONS = {"unknown_state": 2, "submission_unknown": 1, "provider_failure": 3, "result_unavailable": 1}
-REASON = f"(ARRAY{list(REASONS)})[{_chance('reason', 4)} + 1]"
-RISK = f"(ARRAY{list(REASONS.values())})[{_chance('reason', 4)} + 1]"
+REASON = _pick(_chance("reason", 4), REASONS)
+RISK = _pick(_chance("reason", 4), REASONS.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,32 +98,35 @@ class Size:
 
 def fill(size: Size) -> None:
     """Replace all rows of jobtrack by those of ``size``."""
+    ours = sorted(name for name in connection.introspection.table_names() if name.startswith("jobtrack_"))
     with connection.cursor() as cursor:
-        cursor.execute("SET session_replication_role = replica")  # no triggers and no foreign keys: these rows fit
-        cursor.execute("SET synchronous_commit = off")
-        tables = ", ".join(
-            sorted(name for name in connection.introspection.table_names() if name.startswith("jobtrack_"))
-        )
-        cursor.execute(f"TRUNCATE {tables} RESTART IDENTITY")
+        _all(cursor, [*SERVER.before, *SERVER.emptied(ours)])
     _make_templates()
     chains = _Chains(size)
+    made = [model._meta.db_table for model in (Operation, Escalation, Delivery)]  # noqa: SLF001 - documented by Django
     with connection.cursor() as cursor:
+        # Copied, so that the tables are empty: MariaDB makes the first rows of an empty table fastest.
+        _all(cursor, [f"CREATE TEMPORARY TABLE {_template(table)} AS SELECT * FROM {table}" for table in made])  # noqa: S608
+        _all(cursor, SERVER.emptied(name for name in ours if name != TableText._meta.db_table))  # noqa: SLF001
         chains.write(cursor)
         for model, kinds in _rows(size).items():
             for template, which, values in kinds:
                 cursor.execute(_copy(model, template, which, values))
-        for template in (DONE, ASKED):
-            for table, column in (
-                ("auditentry", "operation_id"),
-                ("escalation", "operation_id"),
-                ("delivery", "operation_id"),
-                ("operation", "id"),
-            ):
-                cursor.execute(f"DELETE FROM jobtrack_{table} WHERE {column} = %s", [template])  # noqa: S608
-        cursor.execute("DROP TABLE series")
-        cursor.execute("RESET session_replication_role")
-        cursor.execute("VACUUM ANALYZE")
+        _all(cursor, [f"DROP TABLE {name}" for name in ("series", *map(_template, made))])
+        _all(cursor, SERVER.after)
+        if connection.vendor == "mysql":
+            cursor.execute(f"ANALYZE TABLE {', '.join(ours)}")
+            cursor.fetchall()
     _roll_up()
+
+
+def _all(cursor: Any, statements: Iterable[str]) -> None:
+    for statement in statements:
+        cursor.execute(statement)
+
+
+def _template(table: str) -> str:
+    return table.replace("jobtrack_", "template_")
 
 
 def _make_templates() -> None:
@@ -116,32 +166,31 @@ class _Chains:
         self.bodies = {name: [body for each, body in bodies if each == name] for name in (DONE, ASKED)}
 
     def write(self, cursor: Any) -> None:
-        size = self.size
+        size, ago = self.size, SERVER.seconds.format(number="365 * 86400.0 * ({most} - n) / {most}")
         cursor.execute(
-            f"CREATE UNLOGGED TABLE series AS SELECT n, 'op-' || lpad(n::text, 8, '0') AS id, ''::text AS head, "  # noqa: S608
+            f"CREATE TEMPORARY TABLE series AS SELECT n, 'op-' || lpad('' || n, 8, '0') AS id, '' AS head, "  # noqa: S608
             f"CASE WHEN n % 100 >= {size.open_of_100} THEN 'done' "
             f"WHEN {_chance('kind', 2)} = 0 THEN 'asked' ELSE 'runs' END AS kind, "
-            f"now() - interval '365 days' * ({size.operations} - n) / {size.operations} - interval '1 hour' AS at "
-            f"FROM generate_series(1, {size.operations}) n"
+            f"{SERVER.now} - {ago.format(most=size.operations)} - INTERVAL '1' HOUR AS at "
+            f"FROM {SERVER.numbers.format(most=size.operations)}"
         )
         for seq in range(1, size.entries + 1):
             self._append(cursor, seq)
 
     def _append(self, cursor: Any, seq: int) -> None:
         done, asked = (self._body(name, seq) for name in (DONE, ASKED))
-        body = "CASE kind WHEN 'asked' THEN %s ELSE %s END"
-        sealed = f"encode(sha256(convert_to({_framed('head', 'id', repr(str(seq)), 'body')}, 'UTF8')), 'hex')"
+        each = "(SELECT n, id, head, kind, at, CASE kind WHEN 'asked' THEN %s ELSE %s END AS body FROM series) each_one"
+        sealed = SERVER.sealed.format(text=_framed("head", "id", repr(str(seq)), "body"))
         cursor.execute(
-            f"CREATE UNLOGGED TABLE further AS SELECT n, id, head AS prev, {sealed} AS head, kind, at, body "  # noqa: S608
-            f"FROM (SELECT *, {body} AS body FROM series OFFSET 0) each",
+            "INSERT INTO jobtrack_auditentry (operation_id, seq, prev, hash, body, at) "  # noqa: S608
+            f"SELECT id, {seq}, head, {sealed}, body, at + INTERVAL '{seq}' MINUTE FROM {each} ORDER BY n",
             [asked, done],
         )
         cursor.execute(
-            "INSERT INTO jobtrack_auditentry (operation_id, seq, prev, hash, body, at) "  # noqa: S608
-            f"SELECT id, {seq}, prev, head, body, at + interval '1 minute' * {seq} FROM further ORDER BY n"
+            f"CREATE TEMPORARY TABLE further AS SELECT n, id, {sealed} AS head, kind, at FROM {each}",  # noqa: S608
+            [asked, done],
         )
         cursor.execute("DROP TABLE series")
-        cursor.execute("ALTER TABLE further DROP COLUMN prev, DROP COLUMN body")
         cursor.execute("ALTER TABLE further RENAME TO series")
 
     def _body(self, name: str, seq: int) -> str:
@@ -163,8 +212,8 @@ Kind = tuple[str, str, Mapping[str, str]]
 def _rows(size: Size) -> dict[type[Model], list[Kind]]:
     every = {
         "id": "s.id", "provider": PROVIDER, "job_id": "'job-' || s.n", "reference": "'ref-' || s.n",
-        "created_at": "s.at", "accepted_at": "s.at", "observed_at": "s.at + interval '2 minutes'",
-        "audit_head": "s.head", "audit_seq": str(size.entries), "deadline": "s.at + interval '30 days'",
+        "created_at": "s.at", "accepted_at": "s.at", "observed_at": "s.at + INTERVAL '2' MINUTE",
+        "audit_head": "s.head", "audit_seq": str(size.entries), "deadline": "s.at + INTERVAL '30' DAY",
     }  # fmt: skip
     ended = (
         "CASE WHEN s.n % 50 = 49 THEN 'expired' WHEN s.n % 50 = 48 THEN 'cancelled' "
@@ -172,20 +221,20 @@ def _rows(size: Size) -> dict[type[Model], list[Kind]]:
     )
     done = {
         "state": ended,
-        "ended_at": "s.at + interval '10 minutes'",
-        "seen_within": "interval '1 second' * (s.n % 900)",
+        "ended_at": "s.at + INTERVAL '10' MINUTE",
+        "seen_within": SERVER.duration.format(number="s.n % 900"),
     }
-    runs = {"state": "'running'", "ended_at": "NULL", "wake_at": "now() + interval '1 hour'", "cause": "''"}
+    runs = {"state": "'running'", "ended_at": "NULL", "wake_at": f"{SERVER.now} + INTERVAL '1' HOUR", "cause": "''"}
     asked = {
         "reason": REASON,
         "risk": RISK,
         "provider": PROVIDER,
         "account": "'default'",
-        "opened_at": "s.at + interval '3 minutes'",
+        "opened_at": "s.at + INTERVAL '3' MINUTE",
     }
     named = {**asked, "operation_id": "s.id"}
     decided = {
-        "blocking": "false", "open_blocking": "NULL", "decided_at": "s.at + interval '1 day'",
+        "blocking": "false", "open_blocking": "NULL", "decided_at": "s.at + INTERVAL '1' DAY",
         "option": "'acknowledge'", "actor": "'ada'", "actor_reason": "'seen'", "seen_version": "1",
     }  # fmt: skip
     advisory = {"blocking": "false", "open_blocking": "NULL", "open_advisory": "true"}
@@ -215,7 +264,7 @@ def _copy(model: type[Model], template: str, which: str, values: Mapping[str, st
     names = ", ".join(f'"{column}"' for column in columns)
     return (
         f"INSERT INTO {meta.db_table} ({names}) SELECT {told} FROM series s "  # noqa: S608 - all of it stands above
-        f"CROSS JOIN {meta.db_table} t WHERE t.{key} = '{template}' AND {which} ORDER BY s.n"
+        f"CROSS JOIN {_template(meta.db_table)} t WHERE t.{key} = '{template}' AND {which} ORDER BY s.n"
     )
 
 

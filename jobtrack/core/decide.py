@@ -281,9 +281,13 @@ def _exhausted(operation: Operation, now: datetime, label: str = "") -> Stop | N
     return None
 
 
+_FULL_STOPS = (".", "!", "?", "…", "。")
+"""What a sentence ends with, also one of a provider."""
+
+
 def _with_retention(stop: Stop, table: ProviderTable, operation: Operation, now: datetime) -> Stop:
     """Say how much time a person has: a job may end after we stopped looking, and be removed (R-FACT-2)."""
-    told = [stop.question.detail]
+    told = []
     if table.retention.job is not None and operation.accepted_at is not None:
         until = operation.accepted_at + table.retention.job
         if until <= now:
@@ -292,7 +296,10 @@ def _with_retention(stop: Stop, table: ProviderTable, operation: Operation, now:
             told.append(say.KEEPS_JOB.of(instant=spoken(until)))
     if table.retention.result is not None:
         told.append(say.KEEPS_RESULT_FOR.of(length=duration(table.retention.result)))
-    return Stop(question=replace(stop.question, detail=" ".join(told)))
+    detail = stop.question.detail
+    if told and detail and not detail.endswith(_FULL_STOPS):
+        detail = f"{detail}."
+    return Stop(question=replace(stop.question, detail=" ".join(filter(None, (detail, *told)))))
 
 
 def _source(operation: Operation) -> DelaySource:

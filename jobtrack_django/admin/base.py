@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from django.conf import settings
 from django.contrib import admin
+from django.contrib.admin.templatetags.admin_urls import add_preserved_filters
 from django.contrib.admin.views.main import SEARCH_VAR
 from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
@@ -137,6 +138,12 @@ def shows(site: admin.AdminSite, model: type[Model], request: HttpRequest) -> bo
     return site.is_registered(model) and site.get_model_admin(model).has_view_permission(request)
 
 
+def filtered(model_admin: admin.ModelAdmin[Any], request: HttpRequest, url: str) -> str:
+    """``url`` with the filters of the list that this person comes from; of the list itself, as they were there."""
+    kept: dict[str, Any] = {"preserved_filters": model_admin.get_preserved_filters(request), "opts": model_admin.opts}
+    return add_preserved_filters(kept, url)
+
+
 def _takes(offered: Any, lookup: str) -> bool:
     """Whether an entry of ``list_filter`` uses this parameter."""
     if isinstance(offered, type):
@@ -219,6 +226,11 @@ class Moment:
         if self.at > self.now:
             return _("in %s") % apart(self.now, self.at)
         return _("just now") if self.now - self.at < _MINUTE else _("%s ago") % apart(self.at, self.now)
+
+
+def exact(at: datetime) -> SafeString:
+    """An instant in UTC and in the reader's zone, without how far away it is."""
+    return Moment(at=at, now=at).exact
 
 
 def apart(earlier: datetime, later: datetime) -> str:

@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 from django.utils.functional import Promise as Text
+from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 from django.utils.translation import ngettext
@@ -23,7 +24,7 @@ from jobtrack.core.escalation import Option
 from jobtrack.worker.wiring import get_runtime
 from jobtrack_django import words
 from jobtrack_django.admin import bulk
-from jobtrack_django.admin.base import Moment, ReadOnlyAdmin, lenient_settings, shows
+from jobtrack_django.admin.base import Moment, ReadOnlyAdmin, exact, lenient_settings, shows
 from jobtrack_django.bulk import Why
 from jobtrack_django.models import DecisionBatch, DecisionItem, Escalation
 from jobtrack_django.storable import storable
@@ -77,7 +78,7 @@ class Group:
 class DecisionBatchAdmin(ReadOnlyAdmin[DecisionBatch]):
     """Seen by who may view bulk decisions, and by whoever has begun one. Only they go on with it."""
 
-    list_display = ("choice", "actor", "begun", "ended")
+    list_display = ("choice", "begun_by", "begun", "ended")
     list_display_links = ("choice",)
     actions = None
     change_form_template = "jobtrack/admin/bulk_result.html"
@@ -89,13 +90,17 @@ class DecisionBatchAdmin(ReadOnlyAdmin[DecisionBatch]):
     def choice(self, batch: DecisionBatch) -> str:
         return words.option_label(batch.option)
 
+    @admin.display(description=lazy("begun by"))
+    def begun_by(self, batch: DecisionBatch) -> str:
+        return batch.actor
+
     @admin.display(description=lazy("begun"), ordering="id")
-    def begun(self, batch: DecisionBatch) -> str:
-        return f"{batch.created_at:%Y-%m-%d %H:%M:%S} UTC"
+    def begun(self, batch: DecisionBatch) -> SafeString:
+        return exact(batch.created_at)
 
     @admin.display(description=lazy("finished"))
     def ended(self, batch: DecisionBatch) -> str:
-        return f"{batch.finished_at:%Y-%m-%d %H:%M:%S} UTC" if batch.finished_at else _("not finished")
+        return exact(batch.finished_at) if batch.finished_at else _("not finished")
 
     def get_urls(self) -> list[URLPattern]:
         """What can be done with a batch. Its page is Django's own page of a row."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django import forms
 from django.contrib import messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core import signing
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
@@ -27,8 +28,9 @@ from django.views.decorators.http import require_http_methods
 
 from jobtrack.core.escalation import BULK, Option, Refusal
 from jobtrack.worker.wiring import get_runtime
-from jobtrack_django import bulk, compat, conf, words
-from jobtrack_django.admin.base import ReadOnlyAdmin, lenient_settings, shows
+from jobtrack_django import bulk, compat, conf, sentences, words
+from jobtrack_django.admin import logged
+from jobtrack_django.admin.base import ReadOnlyAdmin, filtered, lenient_settings, shows
 from jobtrack_django.admin.choices import choice_of
 from jobtrack_django.bulk import Chosen, Verdict, Why
 from jobtrack_django.models import DecisionBatch, DecisionItem, Escalation, Operation
@@ -57,7 +59,7 @@ def why(detail: str) -> str:
     """What an item says, in words; a failure is a sentence already, or the name of an error."""
     if detail in set(Refusal):
         return str(words.REFUSALS[Refusal(detail)])
-    return str(WHY.get(detail, detail))
+    return str(WHY.get(detail) or sentences.told(detail))
 
 
 class BulkForm(forms.Form):
@@ -129,10 +131,10 @@ def _for_many(option: Option) -> compat.Act:
 def _for_one(option: Option) -> compat.Act:
     """Leads to the option's own page: nothing is decided inside the transaction of an action."""
 
-    def act(model_admin: EscalationAdmin, _: HttpRequest, queryset: QuerySet[Escalation]) -> HttpResponse:
+    def act(model_admin: EscalationAdmin, request: HttpRequest, queryset: QuerySet[Escalation]) -> HttpResponse:
         args = [queryset.values_list("pk", flat=True).get(), option.value]
-        site = model_admin.admin_site.name
-        return HttpResponseRedirect(reverse("admin:jobtrack_escalation_decide", args=args, current_app=site))
+        url = reverse("admin:jobtrack_escalation_decide", args=args, current_app=model_admin.admin_site.name)
+        return HttpResponseRedirect(filtered(model_admin, request, url))
 
     return act
 
@@ -146,6 +148,14 @@ class BulkDecisions(ReadOnlyAdmin[Escalation]):
 
         def has_option_permission(self, request: HttpRequest, option: Option, obj: Escalation | None = None) -> bool:
             """See ``EscalationAdmin``."""
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Where all that match are chosen, no row has to be ticked: without scripts there is no box that ticks many."""
+        if request.POST.get("select_across") == "1" and ACTION_CHECKBOX_NAME not in request.POST:
+            sent = request.POST.copy()
+            sent[ACTION_CHECKBOX_NAME] = "0"  # Django asks for one, and then takes all that match
+            request.POST = sent  # type: ignore[assignment]  # the stubs know only what cannot be changed
+        return super().changelist_view(request, {"module_name": _("questions"), **(extra_context or {})})
 
     def may_decide_many(self, request: HttpRequest, option: Option) -> bool:
         """Whether this person may choose ``option`` for many questions; each is asked about again."""
@@ -210,6 +220,7 @@ def preview(
     context = {
         **model_admin.admin_site.each_context(request),
         "opts": model_admin.opts,
+        "preserved_filters": model_admin.get_preserved_filters(request),
         "title": _("%(option)s: %(questions)s?") % {"option": label, "questions": count},
         "label": label,
         "wanted": wanted,
@@ -261,8 +272,8 @@ def _begin(model_admin: EscalationAdmin, request: HttpRequest, name: str) -> Htt
     if selection is None:
         told = _("Nothing was changed: what you chose is no longer known. Choose the questions again.")
         model_admin.message_user(request, told, messages.ERROR)
-        site = model_admin.admin_site.name
-        return HttpResponseRedirect(reverse("admin:jobtrack_escalation_changelist", current_app=site))
+        url = reverse("admin:jobtrack_escalation_changelist", current_app=model_admin.admin_site.name)
+        return HttpResponseRedirect(filtered(model_admin, request, url))
     form = BulkForm(request.POST)
     if not form.is_valid():
         ids = [each.id for each in selection.chosen]
@@ -283,9 +294,11 @@ def decide_on(model_admin: EscalationAdmin, request: HttpRequest, batch: Decisio
     option, label = Option(batch.option), words.option_label(batch.option)
 
     def log(row: Escalation) -> None:
-        model_admin.log_change(request, row, _("Decided: %s.") % label)
+        logged.log(model_admin, request, row, lambda: _("Decided: %s.") % words.option_label(batch.option))
 
-    left = bulk.go_on(get_runtime(), batch, may=model_admin.may_decide(request, option), log=log)
+    left = bulk.go_on(
+        get_runtime(), batch, may=model_admin.may_decide(request, option), person=person_of(request.user), log=log
+    )
     done = batch.items.filter(outcome=DecisionItem.DONE).count()
     told = ngettext("“%(option)s”: %(done)d question decided.", "“%(option)s”: %(done)d questions decided.", done)
     message = told % {"option": label, "done": done}

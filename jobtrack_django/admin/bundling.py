@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from jobtrack.worker.wiring import get_runtime
+from jobtrack_django.admin.logged import log
 from jobtrack_django.bundle import as_text, bundle
 from jobtrack_django.models import Operation
 
@@ -52,7 +53,7 @@ def _download(model_admin: OperationAdmin, request: HttpRequest, object_id: str)
         raise PermissionDenied
     made = as_text(bundle(get_runtime(), operation))
     if request.method == "GET":
-        model_admin.log_change(request, operation, _("Support bundle downloaded."))
+        log(model_admin, request, operation, lambda: _("Support bundle downloaded."))
     name = f"jobtrack-{sha256(operation.pk.encode()).hexdigest()[:8]}.json"  # an id may name a customer
     return HttpResponse(
         made,

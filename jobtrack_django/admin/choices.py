@@ -139,7 +139,8 @@ class _Teller:
         text = words.choice(option, after.state, accepted=before.accepted_at is not None, looks_up=looks_up)
         if text.idle and after == before:
             return str(text.label), str(text.idle), str(text.idle), _("Nothing is sent to the provider.")
-        named = numbers(before, after, self.table, self.now)
+        no_longer = refusal(Option.EXTEND, Reason(self.escalation.reason), before, self.table)
+        named = numbers(before, after, self.table, self.now, extends=no_longer is None)
         told = (str(part).format(**named).strip() for part in (text.cost, text.done))
         return str(text.label), *told, str(text.not_done)  # type: ignore[return-value]  # two parts, by the line above
 

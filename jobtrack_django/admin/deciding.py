@@ -19,12 +19,14 @@ from jobtrack.errors import DecisionError, OptionNotAllowed, SecondPersonNeeded
 from jobtrack.flow.resolve import propose, resolve
 from jobtrack.ports import Runtime
 from jobtrack.worker.wiring import get_runtime
-from jobtrack_django import words
+from jobtrack_django import sentences, words
+from jobtrack_django.admin.base import filtered
 from jobtrack_django.admin.choices import Choice
 from jobtrack_django.admin.evidence import evidence
 from jobtrack_django.admin.forms import DecisionForm, form_of
+from jobtrack_django.admin.logged import log
 from jobtrack_django.models import Escalation
-from jobtrack_django.policy import person_of
+from jobtrack_django.policy import permission_of, person_of
 
 if TYPE_CHECKING:
     from jobtrack_django.admin.escalations import EscalationAdmin
@@ -92,7 +94,7 @@ def _about_the_job(error: DecisionError, form: DecisionForm, escalation: Escalat
     if "job_id" not in form.fields:
         return ""
     if isinstance(error, OptionNotAllowed) and "job_id" in error.context:
-        return error.message
+        return sentences.told(error.message)
     first = escalation.proposal
     if isinstance(error, SecondPersonNeeded) and first is not None and first.job_id != form.cleaned_data["job_id"]:
         return _("%(actor)s proposed another job: “%(job)s”. Nothing was changed.") % {
@@ -111,6 +113,7 @@ def _resolution(request: HttpRequest, escalation: Escalation, option: Option, gi
         version=given["version"],
         job_id=given.get("job_id", ""),
         person=person_of(request.user),
+        permission=permission_of(option),
     )
 
 
@@ -121,17 +124,15 @@ def _done(
     label = words.option_label(option.value)
     named = {"option": label, "question": escalation}
     if decided:
-        model_admin.log_change(request, escalation, _("Decided: %s.") % label)
+        log(model_admin, request, escalation, lambda: _("Decided: %s.") % words.option_label(option.value))
         messages.success(request, _("Decided: “%(option)s” for %(question)s.") % named)
     else:
-        model_admin.log_change(request, escalation, _("Proposed: %s.") % label)
+        log(model_admin, request, escalation, lambda: _("Proposed: %s.") % words.option_label(option.value))
         told = _("Proposed: “%(option)s” for %(question)s. Nothing happens until another person confirms it.")
         messages.success(request, told % named)
-    return HttpResponseRedirect(_url(model_admin, "change", escalation.pk))
-
-
-def _url(model_admin: EscalationAdmin, page: str, *args: object) -> str:
-    return reverse(f"admin:jobtrack_escalation_{page}", args=args, current_app=model_admin.admin_site.name)
+    site = model_admin.admin_site.name
+    url = reverse("admin:jobtrack_escalation_change", args=[escalation.pk], current_app=site)
+    return HttpResponseRedirect(filtered(model_admin, request, url))
 
 
 def _ask(model_admin: EscalationAdmin, request: HttpRequest, option: Option, context: dict[str, Any]) -> HttpResponse:
@@ -143,7 +144,8 @@ def _ask(model_admin: EscalationAdmin, request: HttpRequest, option: Option, con
         **model_admin.admin_site.each_context(request),
         **context,
         "opts": model_admin.opts,
-        "title": f"{label}: {context['operation']}?",
+        "preserved_filters": model_admin.get_preserved_filters(request),
+        "title": _("%(option)s: %(operation)s?") % {"option": label, "operation": context["operation"]},
         "label": label,
         "button": button,
         "step": _step(label, button),

@@ -10,9 +10,11 @@ from datetime import timedelta
 from typing import Any, Final
 
 from django.contrib import admin
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.urls import URLPattern, path
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -24,7 +26,7 @@ from django.views.decorators.http import require_http_methods
 from jobtrack.core.escalation import Option, Risk
 from jobtrack.core.text import clean
 from jobtrack.worker.wiring import get_runtime
-from jobtrack_django import conf, words
+from jobtrack_django import compat, conf, sentences, words
 from jobtrack_django.admin import deciding, evidence, searching, subjects
 from jobtrack_django.admin.base import (
     ChoiceFilter,
@@ -49,7 +51,7 @@ OLDEST: Final = Order(name="age", columns=("opened_at", "id"), held=("decided_at
 JUST_DECIDED: Final = Order(name="decided", columns=("decided_at", "opened_at", "id"), descending=True)
 NEWEST: Final = Order(name="newest", columns=("id",), descending=True)
 
-_DETAIL: Final = 160
+_DETAIL: Final = 80
 """Most characters of what was seen, in the list."""
 
 # Columns of operations that the list does not show; some are long.
@@ -166,9 +168,7 @@ class AgeFilter(admin.SimpleListFilter):
 
 
 class EscalationAdmin(BulkDecisions):
-    list_display = (
-        *("question", "risky", "since", "provided", "subject", "called", "last_word", "otherwise", "decision"),
-    )
+    list_display = ("question", "risky", "since", "provided", "subject", "called", "last_word", "decision")
     list_filter = (OpenFilter, OrderFilter, RiskFilter, ReasonFilter, OpenProviderFilter, AgeFilter)
     search_fields = ("id",)  # only switches the search box on; `get_search_results` says what is searched
     search_help_text = searching.HELP_QUESTIONS
@@ -206,9 +206,10 @@ class EscalationAdmin(BulkDecisions):
 
     @admin.display(description=_("question"))
     def question(self, escalation: Escalation) -> SafeString:
-        """In words, and what was seen; where nothing was noted, what is to be decided."""
+        """The reason, what is asked, and the beginning of what was seen."""
+        title = capfirst(words.reason_title(escalation.reason))
         ask = str(words.question(escalation.reason).ask) if words.knows(escalation.reason) else ""
-        return beside(capfirst(words.reason_title(escalation.reason)), clean(escalation.detail or ask, _DETAIL))
+        return beside(beside(title, ask), clean(sentences.told(escalation.detail), _DETAIL))
 
     @admin.display(description=_("risk"))
     def risky(self, escalation: Escalation) -> SafeString:
@@ -242,11 +243,10 @@ class EscalationAdmin(BulkDecisions):
     def last_word(self, escalation: Escalation) -> str | None:
         return escalation.operation.provider_state or None
 
-    @admin.display(description=_("if nobody acts"), empty_value="–")
-    def otherwise(self, escalation: Escalation) -> str | None:
-        """What the site chooses by itself, and when; None: nothing, or it is decided."""
-        if escalation.decided_at is not None or not words.knows(escalation.reason):
-            return None
+    def otherwise(self, escalation: Escalation) -> str:
+        """What the site chooses by itself, and when; "" if the reason is not known."""
+        if not words.knows(escalation.reason):
+            return ""
         lapse = lapse_of(escalation.reason)
         if lapse is None:
             return gettext("it goes on waiting") if escalation.blocking else gettext("the question stays open")
@@ -257,19 +257,24 @@ class EscalationAdmin(BulkDecisions):
             return gettext("%(option)s, due now") % {"option": option}
         return gettext("%(option)s %(when)s") % {"option": option, "when": when.away}
 
-    @admin.display(description=_("decision"), empty_value="–")
+    @admin.display(description=_("decision, or if nobody acts"), empty_value="–")
     def decision(self, escalation: Escalation) -> SafeString | None:
+        """What was decided and by whom; of an open question, what is proposed, and what happens if nobody acts."""
         if escalation.decided_at is not None:
             return beside(words.option_label(escalation.option), escalation.actor)
+        otherwise = self.otherwise(escalation)
         if escalation.proposed_option:
             proposed = {"option": words.option_label(escalation.proposed_option), "name": escalation.proposed_by}
-            return beside(
-                gettext("⚑ waits for a second person"), gettext("%(option)s, proposed by %(name)s") % proposed
-            )
-        return None
+            told = gettext("%(option)s, proposed by %(name)s") % proposed
+            return beside(gettext("⚑ waits for a second person"), "; ".join(filter(None, (told, otherwise))))
+        return beside(otherwise, "") if otherwise else None
 
     def has_option_permission(self, request: HttpRequest, option: Option, obj: Escalation | None = None) -> bool:
-        """Whether this person may choose ``option``. Override it for rules of your own, per provider for example."""
+        """Whether this person may choose ``option``. Override it for rules of your own, per provider for example.
+
+        Args:
+            obj: the question; None: for any question at all. Where that is refused, menus of actions leave it out.
+        """
         return may_choose(request.user, option, obj.operation if obj else None)
 
     def get_urls(self) -> list[URLPattern]:
@@ -290,10 +295,24 @@ class EscalationAdmin(BulkDecisions):
         )
         return [route, *super().get_urls()]
 
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """As Django's; who may not see the question is told what is missing: the link of a notice may reach anybody."""
+        try:
+            return super().change_view(request, object_id, form_url, extra_context)
+        except PermissionDenied:
+            if request.method != "GET":
+                raise
+        page = {**self.admin_site.each_context(request), "title": gettext("You may not see this question.")}
+        return TemplateResponse(request, "jobtrack/admin/denied.html", page, status=403)
+
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         obj: Escalation = kwargs["obj"]  # Django names its arguments; nothing is added here, so there is one
         title = capfirst(words.reason_title(obj.reason))
         shown = {**context, "title": title, **evidence.evidence(self, request, get_runtime(), obj)}
+        offered = {button.option for button in shown["buttons"] if button.open}
+        shown["action_form"] = compat.menu_of(context.get("action_form"), offered)
         return super().render_change_form(request, shown, *args, **kwargs)

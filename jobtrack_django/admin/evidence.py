@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from jobtrack.core.text import clean
 from jobtrack.ports import Runtime
-from jobtrack_django import conf, words
+from jobtrack_django import conf, sentences, words
 from jobtrack_django.admin.base import Moment, shows
 from jobtrack_django.admin.bundling import bundle_url
 from jobtrack_django.admin.choices import Choice, choices_of
@@ -36,7 +36,7 @@ _NOTICES = 20
 def evidence(model_admin: EscalationAdmin, request: HttpRequest, runtime: Runtime, escalation: Escalation) -> Any:
     """Everything that the pages of a question say."""
     now = runtime.store.now()
-    known = words.knows(escalation.reason)
+    known, detail = words.knows(escalation.reason), sentences.told(escalation.detail)
     answer = escalation if escalation.decided_at else None
     choices = [] if answer or not known else _choices(model_admin, request, runtime, escalation)
     return {
@@ -49,7 +49,8 @@ def evidence(model_admin: EscalationAdmin, request: HttpRequest, runtime: Runtim
         "table": runtime.tables.get(escalation.operation.provider),
         "known": known,
         "question": words.question(escalation.reason),
-        "short": clean(escalation.detail, _SHORT) if len(escalation.detail) > _SHORT else "",
+        "detail": detail,
+        "short": clean(detail, _SHORT) if len(detail) > _SHORT else "",
         "opened": Moment.of(escalation.opened_at, now),
         "nobody": _if_nobody_acts(escalation, choices, now),
         "proposed": None if answer else _proposed(runtime, escalation, request, now),
@@ -74,6 +75,7 @@ def _answered(answer: Escalation | None, request: HttpRequest, now: datetime) ->
         "answer": answer,
         "answer_is_yours": answer is not None and answer.actor == _name(request),
         "answer_label": words.option_label(answer.option) if answer else "",
+        "answer_why": sentences.reason(answer.actor, answer.actor_reason) if answer else "",
         "decided": Moment.of(answer.decided_at if answer else None, now),
     }
 
@@ -149,5 +151,5 @@ def _told(notice: Notice, now: datetime) -> dict[str, Any]:
         "again": notice.turn > 1,
         "stands": stands or (waits if notice.due_at else notice.outcome or _("not sent")),
         "at": Moment.of(notice.sent_at or notice.due_at, now),
-        "error": "" if notice.outcome == Notice.SENT else clean(notice.last_error, 300),
+        "error": "" if notice.outcome == Notice.SENT else clean(sentences.told(notice.last_error), 300),
     }

@@ -15,7 +15,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as lazy
 
-from jobtrack_django import conf
+from jobtrack_django import conf, sentences
 from jobtrack_django.admin.base import Moment, ReadOnlyAdmin, beside
 from jobtrack_django.models import Notice
 from jobtrack_django.notify.plan import AGAIN
@@ -63,7 +63,7 @@ class NoticeAdmin(ReadOnlyAdmin[Notice]):
     list_filter = (OutcomeFilter, NotifierFilter)
     list_select_related = ("escalation",)
     ordering = ("-id",)
-    fields = ("question", "told", "state", "due", "sent", "tries", "message_id")
+    fields = ("question", "told", "state", "due", "sent", "tries", "message")
     readonly_fields = fields
 
     @admin.display(description=lazy("question"))
@@ -81,7 +81,7 @@ class NoticeAdmin(ReadOnlyAdmin[Notice]):
 
     @admin.display(description=lazy("outcome"))
     def state(self, row: Notice) -> SafeString:
-        return beside(str(OUTCOMES.get(row.outcome, row.outcome)), row.last_error)
+        return beside(str(OUTCOMES.get(row.outcome, row.outcome)), sentences.told(row.last_error))
 
     @admin.display(description=lazy("due"))
     def due(self, row: Notice) -> str:
@@ -94,6 +94,10 @@ class NoticeAdmin(ReadOnlyAdmin[Notice]):
     @admin.display(description=lazy("attempts"))
     def tries(self, row: Notice) -> int:
         return row.attempts
+
+    @admin.display(description=lazy("message id"))
+    def message(self, row: Notice) -> str:
+        return row.message_id or "-"
 
     def _moment(self, at: datetime | None) -> str:
         return "-" if at is None else Moment(at=at, now=at).exact

@@ -10,6 +10,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -22,6 +23,7 @@ from jobtrack_django.admin.base import (
     ProviderFilter,
     ReadOnlyAdmin,
     beside,
+    exact,
     shortened,
     shows,
 )
@@ -88,7 +90,7 @@ class OperationAdmin(ReadOnlyAdmin[Operation]):
     def stands(self, operation: Operation) -> SafeString:
         """With what a person is asked, else why it failed, and which follow-ups do not get through."""
         asked = ", ".join(map(words.reason_title, open_reasons(operation)))
-        failing = ", ".join(failing_events(operation))
+        failing = ", ".join(map(words.follow_up_label, failing_events(operation)))
         because = (asked or words.reason_title(operation.cause), failing and gettext("%s failing") % failing)
         return beside(words.state_label(operation.state), "; ".join(filter(None, because)))
 
@@ -101,20 +103,20 @@ class OperationAdmin(ReadOnlyAdmin[Operation]):
         return operation.provider_state or None
 
     @admin.display(description=_("next look, and why"), empty_value="–")
-    def next_look(self, operation: Operation) -> str | None:
+    def next_look(self, operation: Operation) -> SafeString | None:
         if operation.wake_at is None:
             return None
         if operation.lease_until is not None:
-            return str(words.UNDER_WAY).format(f"{operation.lease_until:%Y-%m-%d %H:%M:%S} UTC")
-        return f"{operation.wake_at:%Y-%m-%d %H:%M:%S} UTC: {words.delay_label(operation.delay_source)}"
+            return format_html(str(words.UNDER_WAY), exact(operation.lease_until))
+        return format_html("{}: {}", exact(operation.wake_at), words.delay_label(operation.delay_source))
 
     @admin.display(description=_("belongs to"), empty_value="–")
     def subject(self, operation: Operation) -> SafeString | None:
         return subjects.cell(operation)
 
     @admin.display(description=_("created"))
-    def created(self, operation: Operation) -> str:
-        return f"{operation.created_at:%Y-%m-%d %H:%M:%S} UTC"
+    def created(self, operation: Operation) -> SafeString:
+        return exact(operation.created_at)
 
     def get_urls(self) -> list[URLPattern]:
         return [route(self), *super().get_urls()]

@@ -18,12 +18,15 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
 from jobtrack.core.text import clean
-from jobtrack_django import conf, facts
+from jobtrack_django import conf, facts, sentences
 from jobtrack_django.admin import searching
-from jobtrack_django.admin.base import Moment, ReadOnlyAdmin, beside, shortened, shows
+from jobtrack_django.admin.base import Moment, ReadOnlyAdmin, beside, exact, shortened, shows
 from jobtrack_django.admin.keyset import Order
 from jobtrack_django.models import JobResult, Operation, WebhookReceipt
 from jobtrack_django.store import DjangoStore
+
+NOTHING: Final = "–"
+"""Django fills an empty cell of a list only: on the page of a row it writes "None"."""
 
 LAST_RECEIVED: Final = Order(name="received", columns=("received_at", "id"), descending=True)
 
@@ -46,10 +49,10 @@ class _BesideAdmin(ReadOnlyAdmin[Any]):
         for row in rows:
             row.jobtrack_now, row.jobtrack_opens = now, opens
 
-    @admin.display(description=_("operation"), empty_value="–")
-    def about(self, row: Any) -> SafeString | None:
+    @admin.display(description=_("operation"))
+    def about(self, row: Any) -> str:
         if not row.operation_id:
-            return None
+            return NOTHING
         name = shortened(row.operation_id)
         if not getattr(row, "jobtrack_opens", False):
             return name
@@ -59,20 +62,28 @@ class _BesideAdmin(ReadOnlyAdmin[Any]):
 
 
 class JobResultAdmin(_BesideAdmin):
-    list_display = ("about", "stands", "names", "reads", "fetched")
-    fields = readonly_fields = ("about", "stands", "names", "reads", "fetched_at")
+    list_display = ("about", "stands", "names", "used", "fetched")
+    fields = readonly_fields = ("about", "stands", "names", "used", "fetched_then")
 
     def for_list(self, rows: QuerySet[Any]) -> QuerySet[Any]:
         return rows.defer("link")
 
     @admin.display(description=_("result"))
     def stands(self, row: JobResult) -> SafeString:
-        return beside(str(facts.RESULTS.get(row.state, row.state)), clean(row.detail, 160))
+        return beside(str(facts.RESULTS.get(row.state, row.state)), clean(sentences.told(row.detail), 160))
 
-    @admin.display(description=_("files"), empty_value="–")
-    def names(self, row: JobResult) -> str | None:
+    @admin.display(description=_("files"))
+    def names(self, row: JobResult) -> str:
         files = row.to_core().files
-        return ", ".join(clean(file.name, 80) for file in files[:3]) + (" …" if len(files) > 3 else "") or None
+        return ", ".join(clean(file.name, 80) for file in files[:3]) + (" …" if len(files) > 3 else "") or NOTHING
+
+    @admin.display(description=_("status requests"))
+    def used(self, row: JobResult) -> int:
+        return row.reads
+
+    @admin.display(description=_("fetched"))
+    def fetched_then(self, row: JobResult) -> str:
+        return exact(row.fetched_at) if row.fetched_at else NOTHING
 
     @admin.display(description=_("fetched"), empty_value="–")
     def fetched(self, row: JobResult) -> SafeString | None:
@@ -81,7 +92,7 @@ class JobResultAdmin(_BesideAdmin):
 
 class WebhookReceiptAdmin(_BesideAdmin):
     list_display = ("received", "provided", "notice", "job", "about")
-    fields = readonly_fields = ("received_at", "provided", "notice", "job", "about")
+    fields = readonly_fields = ("received_then", "provided", "notice", "job", "about")
 
     def list_order(self, request: HttpRequest, chosen: Mapping[str, str | None]) -> Order:
         return LAST_RECEIVED
@@ -90,6 +101,10 @@ class WebhookReceiptAdmin(_BesideAdmin):
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
         return searching.found(request, queryset, search_term, searching.receipts), False
+
+    @admin.display(description=_("received"))
+    def received_then(self, row: WebhookReceipt) -> SafeString:
+        return exact(row.received_at)
 
     @admin.display(description=_("received"))
     def received(self, row: WebhookReceipt) -> SafeString:
@@ -103,6 +118,6 @@ class WebhookReceiptAdmin(_BesideAdmin):
     def notice(self, row: WebhookReceipt) -> SafeString:
         return shortened(clean(row.notice_id, 200))
 
-    @admin.display(description=_("job"), empty_value="–")
-    def job(self, row: WebhookReceipt) -> SafeString | None:
-        return shortened(clean(row.job_id, 500)) if row.job_id else None
+    @admin.display(description=_("job"))
+    def job(self, row: WebhookReceipt) -> str:
+        return shortened(clean(row.job_id, 500)) if row.job_id else NOTHING

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Any
 
 from django.utils.html import format_html
 from django.utils.timesince import timesince
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
-from jobtrack_django import facts, words
+from jobtrack_django import facts, sentences, words
 from jobtrack_django.admin.base import Moment, apart
 from jobtrack_django.admin.submission import beside_the_job, submission, unaccepted
 from jobtrack_django.followups import FollowUp, follow_ups
@@ -42,7 +44,7 @@ def sheet(operation: Operation, now: datetime) -> dict[str, Any]:
         "state": words.state_label(operation.state),
         "conclusion": facts.conclusion(operation.state, operation.cause, accepted=operation.accepted_at is not None),
         "accepted": Moment.of(operation.accepted_at, now),
-        "error_is": facts.error_label(operation.state),
+        "error": facts.error(operation.state, operation.error),
         "unaccepted": unaccepted(operation),
         "submission": submission(operation, now),
         "beside": beside_the_job(operation, now),
@@ -82,7 +84,13 @@ def _row(told: Line | Fold, now: datetime) -> dict[str, Any]:
 def _follow_up(told: FollowUp, now: datetime) -> dict[str, Any]:
     """A follow-up with its moments."""
     delivered, following = Moment.of(told.delivered_at, now), Moment.of(told.next_attempt_at, now)
-    return {"told": told, "delivered": delivered, "next": following}
+    return {
+        "told": told,
+        "event": words.follow_up_label(told.event),
+        "delivered": delivered,
+        "next": following,
+        "error": sentences.told(told.last_error),
+    }
 
 
 def _counters(operation: Operation) -> Sequence[Counter]:
@@ -111,5 +119,8 @@ def _last_answer(told: Sequence[Line | Fold], now: datetime) -> dict[str, Any] |
 
 def duration(value: timedelta) -> str:
     """A length of time in the reader's words, exact where it is short: "15 minutes", "1 hour, 30 minutes"."""
+    if value < timedelta(minutes=1):  # Django would call it 0 minutes
+        seconds = value.total_seconds()
+        return ngettext("%(count)s second", "%(count)s seconds", ceil(seconds)) % {"count": f"{seconds:g}"}
     start = datetime(2000, 1, 1)  # noqa: DTZ001 - only the difference counts
-    return timesince(start, start + value) if value >= timedelta(minutes=1) else f"{value.total_seconds():g} s"
+    return timesince(start, start + value)

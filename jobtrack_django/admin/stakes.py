@@ -11,10 +11,13 @@ from jobtrack.core.decide import spoken
 from jobtrack.core.operation import Operation
 from jobtrack.core.table import ProviderTable
 from jobtrack.core.text import clean
+from jobtrack_django import sentences
 from jobtrack_django.admin.sheet import duration
 
 
-def numbers(before: Operation, after: Operation, table: ProviderTable | None, now: datetime) -> dict[str, object]:
+def numbers(
+    before: Operation, after: Operation, table: ProviderTable | None, now: datetime, *, extends: bool
+) -> dict[str, object]:
     """What the texts of an option may name.
 
     Args:
@@ -22,6 +25,7 @@ def numbers(before: Operation, after: Operation, table: ProviderTable | None, no
         after: the row after the grant, computed by the rule that will write it.
         table: the newest table; None: there is none, and nothing that needs one is offered.
         now: the store's clock.
+        extends: whether the operation can be extended by an answer to this question.
     """
     extension = table.budget.extension if table else None
     cancel, result = (table.cancel, table.result) if table else (None, None)
@@ -37,22 +41,19 @@ def numbers(before: Operation, after: Operation, table: ProviderTable | None, no
         "until": spoken(after.look_until) if after.look_until else "",
         "effect": clean(cancel.effect, 2000) if cancel else "",
         "look": "" if after == before else _("After that its status is asked for once more."),
-        "over": over(before, table, now),
+        "over": over(before, now, extends=extends),
         "doubt": doubt(before),
         "stakes": stakes(table, before, sent_by=after.look_until or now),
     }
 
 
-def over(operation: Operation, table: ProviderTable | None, now: datetime) -> str:
+def over(operation: Operation, now: datetime, *, extends: bool) -> str:
     """That one more request is the last one, and what else there is; "" while there is time."""
     if now < operation.budget.deadline:
         return ""
     passed = _("The deadline is over: unless the job has ended there, you are asked again.")
-    left = operation.spent.extensions < operation.budget.extensions
-    if not left or table is None or table.budget.extension is None:
-        return passed
     longer = _("To follow it longer, extend it.")
-    return f"{passed} {longer}"
+    return f"{passed} {longer}" if extends else passed
 
 
 def doubt(operation: Operation) -> str:
@@ -60,7 +61,7 @@ def doubt(operation: Operation) -> str:
     if operation.acceptance_seen:
         return _("The provider said that it has a job of it.")
     if operation.doubt:
-        return _("Nobody knows whether the provider has the job (%s).") % operation.doubt.rstrip(".")
+        return _("Nobody knows whether the provider has the job (%s).") % sentences.clause(operation.doubt)
     return ""
 
 

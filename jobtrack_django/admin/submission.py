@@ -11,7 +11,7 @@ from typing import Any
 from django.template.defaultfilters import filesizeformat
 
 from jobtrack.core.text import clean
-from jobtrack_django import facts
+from jobtrack_django import facts, sentences
 from jobtrack_django.admin.base import Moment
 from jobtrack_django.models import JobResult, Operation
 
@@ -43,7 +43,7 @@ def submission(operation: Operation, now: datetime) -> dict[str, Any] | None:
         "by": None if operation.first_sent_at else Moment.of(operation.submit_by, now),
         "first": Moment.of(operation.first_sent_at, now),
         "last": Moment.of(operation.last_sent_at, now),
-        "doubt": operation.doubt,
+        "doubt": sentences.told(operation.doubt),
         "until": Moment.of(operation.recover_until, now),
         "late_job": operation.evidence.get("job_id", "") if operation.evidence else "",
     }
@@ -65,7 +65,7 @@ def _result(row: JobResult, now: datetime) -> dict[str, Any]:
     result = row.to_core()
     return {
         "stands": str(facts.RESULTS.get(result.state, result.state)),
-        "detail": clean(result.detail, 500),
+        "detail": clean(sentences.told(result.detail), 500),
         "reads": result.reads,
         "fetched": Moment.of(result.fetched_at, now),
         "files": [

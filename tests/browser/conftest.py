@@ -66,7 +66,16 @@ class Site:
     browser: Browser
     stack: ExitStack
 
-    def visitor(self, name: str = "", *, js: bool = True, wide: int = 1280, dark: bool = False, **more: Any) -> Page:
+    def visitor(
+        self,
+        name: str = "",
+        *,
+        js: bool = True,
+        wide: int = 1280,
+        dark: bool = False,
+        locale: str = "en-GB",
+        **more: Any,
+    ) -> Page:
         """A page in a browser of its own.
 
         Args:
@@ -74,6 +83,7 @@ class Site:
             js: whether scripts run.
             wide: of the window, in pixels.
             dark: whether the person wants dark pages.
+            locale: of the browser; the site answers in its language.
             more: for Playwright's ``new_context``.
         """
         context = self.browser.new_context(
@@ -81,7 +91,7 @@ class Site:
             java_script_enabled=js,
             viewport={"width": wide, "height": 900},
             color_scheme="dark" if dark else "light",
-            locale="en-GB",
+            locale=locale,
             **more,
         )
         self.stack.callback(context.close)

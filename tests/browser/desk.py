@@ -51,10 +51,11 @@ class Case:
     replies: tuple[Script, ...] = ()  # to the status requests; none: the answer to the submission is lost
     account: str = "default"
     minutes: int = 6  # from its start to the next one
+    unnamed: bool = False  # the site gives the operation no id of its own, so that it has a long one
 
     @property
     def operation_id(self) -> str:
-        return f"report-{4710 + self.number}"
+        return str(uuid.UUID(int=(0x019AB3C4 << 96) + self.number)) if self.unnamed else f"report-{4710 + self.number}"
 
     @property
     def job_id(self) -> str:

@@ -1,8 +1,9 @@
-"""What people do on the pages of the desk, in their words."""
+"""What people do on the pages of the desk, in their words: those of the active language."""
 
 from __future__ import annotations
 
 from django.urls import reverse
+from django.utils.translation import gettext
 from playwright.sync_api import Locator, Page, expect
 
 from jobtrack.core.escalation import Option
@@ -37,8 +38,8 @@ def button(page: Page, option: Option) -> Locator:
 
 def confirm(page: Page, why: str = WHY) -> None:
     """The second step: say why, and mean it."""
-    page.get_by_label("Why do you decide so?").fill(why)
-    page.get_by_role("button", name="Yes").click()
+    page.get_by_label(gettext("Why do you decide so?")).fill(why)
+    page.locator(".jobtrack-decide").get_by_role("button").first.click()
 
 
 def decided(page: Page, by: str, option: Option) -> None:
@@ -82,5 +83,5 @@ def choose(page: Page, option: Option, *asked: Escalation) -> None:
     """Tick questions in the list and choose an option for all of them."""
     for each in asked:
         page.locator(f"input[name=_selected_action][value='{each.pk}']").check()
-    page.get_by_label("Action:").select_option(f"bulk_{option.value}")
+    page.locator("select[name=action]").select_option(f"bulk_{option.value}")
     page.locator("#changelist-form button[name=index]").first.click()  # "Run", and "Go" before Django 6.1

@@ -67,3 +67,24 @@ def test_what_has_failed_is_tried_again(site, rehearsal, monkeypatch):
 
     expect(page.get_by_role("heading", name="Decided (1)")).to_be_visible()
     assert outcomes() == ["done", "done", "done", "done", "failed"]
+
+
+def test_all_that_match_are_decided_without_scripts(site, rehearsal):
+    desk.ask(rehearsal, *STUCK, desk.CASES[0])
+    page = site.visitor(LEAD, js=False)
+    page.goto(f"{pages.LIST}?reason={Reason.UNKNOWN_STATE}")
+    page.get_by_label("All that match, on every page").check()
+    pages.choose(page, Option.LOOK_AGAIN)
+    expect(page.get_by_text("4 questions will be decided")).to_be_visible()
+    pages.confirm(page, "The table knows the state now.")
+
+    expect(page.get_by_role("heading", name="Decided (4)")).to_be_visible()
+    assert outcomes() == ["done"] * 4
+
+
+def test_with_scripts_django_s_own_links_choose_all(site, rehearsal):
+    desk.ask(rehearsal, *STUCK[:2])
+    page = site.visitor(LEAD)
+    page.goto(pages.LIST)
+
+    expect(page.get_by_text("All that match, on every page")).to_have_count(0)

@@ -69,6 +69,23 @@ def test_a_decision_without_scripts(site, asked):
     pages.decided(page, OPERATOR, Option.LOOK_AGAIN)
 
 
+def test_from_a_filtered_list_to_a_decision_and_back(site, rehearsal):
+    asked, _ = desk.ask(rehearsal, desk.PAUSED, desk.LOST)
+    page = site.visitor(OPERATOR)
+    page.goto(pages.LIST)
+    page.get_by_role("link", name="Filter", exact=True).click()
+    page.locator("#changelist-filter").get_by_role("link", name="Unknown state").click()
+    chosen = page.url
+    pages.row(page, asked).click()
+    pages.button(page, Option.LOOK_AGAIN).click()
+    pages.confirm(page)
+    pages.decided(page, OPERATOR, Option.LOOK_AGAIN)
+    page.get_by_role("link", name="Back to the questions").click()
+
+    expect(page).to_have_url(chosen)
+    expect(page.get_by_text("Nothing is found.")).to_be_visible()
+
+
 def test_a_decision_by_keyboard_alone(site, asked):
     page = site.visitor(OPERATOR)
     page.goto(pages.LIST)

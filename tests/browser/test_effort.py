@@ -46,7 +46,7 @@ def decide(page: Page, escalation: Escalation, option: Option) -> tuple[int, int
     page.goto(pages.LIST)
     page.evaluate("sessionStorage.clear()")
     pages.row(page, escalation).click()
-    asked = words(page, ".jobtrack-question", ".jobtrack-options")
+    asked = words(page, ".jobtrack-question", ".jobtrack-options", ".jobtrack-about")
     pages.button(page, option).click()
     told = words(page, ".jobtrack-consequence", ".jobtrack-decide")
     if option is Option.ATTACH_JOB:

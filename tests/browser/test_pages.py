@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import product
 
 import pytest
 from django.core.management import call_command
+from django.utils import translation
 from playwright.sync_api import Page, expect
 
 from example_project.reports.models import Report
@@ -17,6 +20,8 @@ from tests.browser.axe import findings
 from tests.browser.desk import LEAD, OPERATOR, USER
 
 ADMIN = "/admin/jobtrack"
+
+LOCALES = ("en-GB", "de-DE", "fr-FR", "pt-BR")
 
 TOO_WIDE = "document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth"
 
@@ -93,19 +98,74 @@ def test_nothing_keeps_anybody_from_using_a_page(site, night, dark):
     assert found == []
 
 
-def test_no_page_is_wider_than_a_telephone(site, night):
-    lead, ann = site.visitor(LEAD, wide=360), site.visitor(USER, wide=360)
-    wide = [name for name in walk(lead, night) if lead.evaluate(TOO_WIDE)]
+@pytest.mark.parametrize("locale", LOCALES)
+def test_no_page_is_wider_than_a_telephone(site, night, locale):
+    lead, ann = site.visitor(LEAD, wide=360, locale=locale), site.visitor(USER, wide=360, locale=locale)
+    with translation.override(translation.get_supported_language_variant(locale)):
+        wide = [name for name in walk(lead, night) if lead.evaluate(TOO_WIDE)]
     wide += [name for name in user_pages(ann) if ann.evaluate(TOO_WIDE)]
 
     assert wide == []
 
 
-def test_an_operator_s_list_shows_every_column_on_a_usual_screen(site, night):
-    page = site.visitor(OPERATOR)
+@pytest.fixture
+def unnamed(rehearsal) -> None:
+    """The eight questions about operations with the ids that jobtrack makes."""
+    desk.ask(rehearsal, *(replace(each, unnamed=True) for each in desk.CASES))
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_the_list_shows_every_column_on_usual_screens(site, unnamed, locale):
+    cut = {}
+    for name, wide in product((OPERATOR, LEAD), (1280, 1366, 1680, 1920)):
+        page = site.visitor(name, wide=wide, locale=locale)
+        page.goto(pages.LIST)
+        if over := page.locator(".results").evaluate("results => results.scrollWidth - results.clientWidth"):
+            cut[name, wide] = over
+
+    assert cut == {}
+
+
+BROKEN = """asides => asides.flatMap((aside) => {
+  const text = aside.firstChild, range = new Range();
+  return [...text.data.matchAll(/\\S+/g)].filter((word) => {
+    range.setStart(text, word.index);
+    range.setEnd(text, word.index + word[0].length);
+    return range.getClientRects().length > 1;
+  }).map((word) => word[0]);
+})"""
+"""The words of some texts that do not stand on one line."""
+
+
+def test_the_risk_is_told_in_whole_words(site, unnamed):
+    page = site.visitor(LEAD, locale="de-DE")
     page.goto(pages.LIST)
 
-    assert page.locator(".results").evaluate("results => results.scrollWidth - results.clientWidth") == 0
+    assert page.locator(".field-risky .jobtrack-aside").evaluate_all(BROKEN) == []
+
+
+def test_the_filters_below_the_rows_are_one_click_away(site, unnamed):
+    page = site.visitor(OPERATOR)
+    page.goto(pages.LIST)
+    to_filters = page.locator(".jobtrack-to-filter a")
+    to_filters.click()
+    expect(page.locator("#changelist-filter")).to_be_in_viewport()
+
+    page.set_viewport_size({"width": 1920, "height": 900})
+    expect(to_filters).to_be_hidden()
+    expect(page.locator("#changelist-filter")).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("locale", ["en-GB", "de-DE"])
+def test_question_reason_risk_and_options_are_read_without_scrolling(site, night, locale):
+    page = site.visitor(LEAD, locale=locale)
+    below = []
+    for asked in night:
+        page.goto(pages.question(asked))
+        box = page.locator(".jobtrack-options li").first.bounding_box()
+        below += [asked.reason] if box["y"] + box["height"] > page.viewport_size["height"] * 3 / 4 else []
+
+    assert below == []
 
 
 def test_axe_bites(site):

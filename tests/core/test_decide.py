@@ -178,6 +178,18 @@ def test_a_person_is_told_how_long_the_provider_keeps_things(retention: Retentio
     assert other.question.detail == "odd"
 
 
+@pytest.mark.parametrize(
+    ("detail", "first"),
+    [("Gone", "Gone. "), ("Gone.", "Gone. "), ("Gone!", "Gone! "), ("Go…", "Go… "), ("", "")],
+)
+def test_what_was_seen_and_how_long_it_is_kept_are_two_sentences(detail: str, first: str) -> None:
+    """What was seen may have no full stop of its own."""
+    table = replace(TABLE, retention=Retention(result=24 * 3600 * S))
+    stop = decide(table, OPERATION, said(Kind.NOT_FOUND, detail=detail), now=T0 + 26 * DAY, draw=LONGEST)
+    assert isinstance(stop, Stop)
+    assert stop.question.detail == f"{first}The provider keeps a result for 1d after the job has ended."
+
+
 WAITS = [
     (said(Kind.PENDING), 2.0, DelaySource.LOCAL_BACKOFF),
     (said(Kind.NOT_FOUND), 2.0, DelaySource.LOCAL_BACKOFF),

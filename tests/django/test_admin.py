@@ -88,7 +88,7 @@ def test_a_request_under_way_is_said_instead_of_the_next_look(jobtrack: Rehearsa
         assert (said in page, "at the latest" in page, "first look" in page) == (True, True, False)
 
 
-@pytest.mark.parametrize(("attempts", "said"), [(2, "succeeded on_success failing "), (1, "succeeded –")])
+@pytest.mark.parametrize(("attempts", "said"), [(2, "succeeded after success failing "), (1, "succeeded –")])
 def test_a_list_marks_a_follow_up_that_does_not_get_through(jobtrack: Rehearsal, client, attempts, said):
     jobtrack.provider.script("exp_1", DONE)
     track("acme-export", job_id="exp_1", operation_id="op-1", on_success="tests.django.handlers.remember")
@@ -201,7 +201,7 @@ def test_open_questions_come_first_and_alone_unless_asked_otherwise(jobtrack: Re
     }
     assert listed == {"": [second.pk], "no": [second.pk], "yes": [first.pk], "all": [second.pk, first.pk]}
     page = read(client.get(LISTS["escalations"])).text
-    assert "paused – Close ann" in page
+    assert "paused Close ann" in page
     for query in ({"reason": "unknown_state"}, {"provider": "acme-export"}):
         assert client.get("/admin/jobtrack/escalation/", query).context["cl"].result_count == 1
 
@@ -318,9 +318,9 @@ def test_follow_ups_are_shown_with_what_became_of_them(jobtrack: Rehearsal, clie
         jobtrack.run_due(until=timedelta(seconds=5))
     page = read(client.get(operation_url("op-1"))).text
     failing = Delivery.objects.get(event="on_success")
-    assert "on_end tests.django.handlers.remember 1 Delivered 2030-01-07 12:00:0" in page
+    assert "after any end tests.django.handlers.remember 1 Delivered 2030-01-07 12:00:0" in page
     assert (
-        f"on_success tests.django.handlers.fail {failing.attempts} Not delivered. Next attempt 2030-01-07 12:00:"
+        f"after success tests.django.handlers.fail {failing.attempts} Not delivered. Next attempt 2030-01-07 12:00:"
         in page
     )
     assert "Last error: “RuntimeError: no room for op-1”" in page

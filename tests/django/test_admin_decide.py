@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from django.contrib.admin.models import LogEntry
@@ -101,6 +102,9 @@ def test_an_unlisted_state_costs_one_request_and_the_mended_table_finishes_the_o
     events = [json.loads(entry.body) for entry in operation.audit.order_by("seq")]
     assert [entry["event"] for entry in events] == ["track", "poll", "decision", "poll"]
     assert (events[2]["actor"], events[2]["why"]) == ("ann", "archived means done")
+    by_right = ("jobtrack.look_again", str(ann.pk), escalation.version)  # INV-28
+    assert (events[2]["permission"], events[2]["person"], events[2]["evidence_version"]) == by_right
+    assert "with the permission jobtrack.look_again" in read(client.get(question_url(escalation))).text
     assert [entry["table"]["revision"] for entry in events] == [2, 2, 3, 3]
 
 
@@ -113,9 +117,9 @@ def test_extend_shows_its_cost_and_grants_just_that(jobtrack: Rehearsal, ann):
     before = get_operation(escalation.operation_id)
     assert escalation.reason == "deadline_exceeded"
     client = logged_in(ann)
-    assert "Extend once: 15 minutes and 4 checks more." in read(client.get(question_url(escalation))).text
+    assert "Extend once, by 15 minutes. Additional checks: 4." in read(client.get(question_url(escalation))).text
     confirm = read(client.get(decide_url(escalation, "extend"))).text
-    assert "What will happen The deadline becomes 2030-01-07 12:17:00 UTC and 64 status requests are allowed" in confirm
+    assert "The deadline becomes 2030-01-07 12:17:00 UTC. Status requests allowed in all: 64. Polling" in confirm
     assert "What will not be done Nothing is submitted, repeated or cancelled" in confirm
     assert post(client, escalation, "extend").status_code == 302
     after = get_operation(escalation.operation_id)
@@ -432,3 +436,81 @@ def test_an_option_of_a_newer_release_can_be_read(jobtrack: Rehearsal, ann):
     assert "bob decided “of_a_newer_release”" in page
     assert "Why: “no longer needed”" in page
     read(post(client, escalation, "close"), status=409)
+
+
+# --- the list that a person comes from --------------------------------------------------------------
+
+LIST = "/admin/jobtrack/escalation/"
+
+
+def links(page, path):
+    """What stands behind ``path`` in the links and forms of a page."""
+    found = [attrs.get("href") or attrs.get("action") or "" for tag, attrs in page.tags if tag in ("a", "form")]
+    return {urlsplit(url).query for url in found if urlsplit(url).path == path} - {""}
+
+
+def test_the_filters_of_the_list_are_kept_until_the_question_is_decided(jobtrack: Rehearsal, ann):
+    escalation, client = asks(jobtrack, PAUSED), logged_in(ann)
+    chosen = {"reason": "unknown_state", "risk": str(escalation.risk)}
+    one, two = question_url(escalation), decide_url(escalation, "look_again")
+    kept = urlencode({"_changelist_filters": urlencode(chosen)})
+    assert links(read(client.get(LIST, chosen)), one) == {kept}
+
+    first = read(client.get(f"{one}?{kept}"))
+    assert (links(first, LIST), links(first, two)) == ({urlencode(chosen)}, {kept})
+    second = read(client.get(f"{two}?{kept}"))
+    assert (links(second, LIST), links(second, one), links(second, two)) == ({urlencode(chosen)}, {kept}, {kept})
+    again = read(client.post(f"{two}?{kept}", {"reason": "", "version": escalation.version}))
+    assert (links(again, LIST), links(again, two)) == ({urlencode(chosen)}, {kept})
+
+    response = client.post(f"{two}?{kept}", {"reason": "I looked", "version": escalation.version})
+    assert response.headers["Location"] == f"{one}?{kept}"
+    decided = read(client.get(response.headers["Location"]))
+    assert links(decided, LIST) == {urlencode(chosen)}
+    assert "Back to the questions" in decided.text
+
+
+def test_without_a_list_behind_it_a_decided_question_leads_to_the_list(jobtrack: Rehearsal, ann):
+    escalation, client = asks(jobtrack, PAUSED), logged_in(ann)
+    assert "Back to the questions" not in read(client.get(question_url(escalation))).text
+    response = post(client, escalation, "close")
+    assert response.headers["Location"] == question_url(escalation)
+    page = read(client.get(question_url(escalation)))
+    assert ("a", LIST) in [(tag, attrs.get("href")) for tag, attrs in page.tags if attrs.get("class") == "button"]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "https://evil.example/", "//evil.example", "javascript:alert(1)", '"><script>alert(1)</script>', "'onclick='x",
+        "reason=x&next=//evil.example", "reason=%22%3E%3Cscript%3E", "\x00", "\r\nSet-Cookie: a=b", "%", "&&==&", "#x", "é☃" * 1000,
+        "_changelist_filters=_changelist_filters%3Dx", "p=x&p=y&e=1", "_popup=1",
+    ],
+)  # fmt: skip
+def test_made_up_filters_lead_nowhere_else(jobtrack: Rehearsal, ann, hostile):
+    """They stay the query of the site's own list, whatever they are."""
+    escalation, client = asks(jobtrack, PAUSED), logged_in(ann)
+    kept = urlencode({"_changelist_filters": hostile})
+    one, two = question_url(escalation), decide_url(escalation, "look_again")
+    response = client.post(f"{two}?{kept}", {"reason": "I looked", "version": escalation.version})
+    to = urlsplit(response.headers["Location"])
+    assert (response.status_code, to.scheme, to.netloc, to.path, to.fragment) == (302, "", "", one, "")
+    assert parse_qs(to.query, keep_blank_values=True) == {"_changelist_filters": [hostile]}
+    for url in (one, two):
+        page = read(client.get(f"{url}?{kept}"), 409 if url == two else 200)
+        assert "<script>alert" not in page.html
+        for query in links(page, LIST):
+            assert client.get(f"{LIST}?{query}").status_code in (200, 302, 400)
+        for attrs in (attrs for tag, attrs in page.tags if tag in ("a", "form")):
+            assert "evil" not in urlsplit(attrs.get("href") or attrs.get("action") or "").netloc
+
+
+def test_who_may_not_see_a_question_is_told_what_is_missing(jobtrack: Rehearsal, db):
+    """The link of a notice may reach anybody."""
+    escalation, client = asks(jobtrack, PAUSED), logged_in(person("carl", "view_operation"))
+    page = read(client.get(question_url(escalation)), 403).text
+    assert (
+        "You may not see this question. It needs a permission that “carl” does not have: jobtrack.view_escalation"
+        in page
+    )
+    assert ("unknown" in page, client.post(question_url(escalation)).status_code) == (False, 403)

@@ -1,12 +1,7 @@
-"""Lists read an index, whatever is chosen: the plans of every statement of every page, on tens of thousands of rows.
-
-A statement that reads a whole table is fast here and takes a minute on a large site; so the plans are asserted, not
-the time.
-"""
+"""Lists read an index, whatever is chosen: the plans of every statement of every page, on tens of thousands of rows."""
 
 from __future__ import annotations
 
-import json
 from itertools import product
 
 import pytest
@@ -17,13 +12,14 @@ from django.test.utils import CaptureQueriesContext
 from jobtrack_django.admin.base import BoundedPaginator
 from tests.django.admin_pages import SITE, person
 from tests.django.many_rows import OPERATIONS, plant
+from tests.django.plans import read_whole
 
-pytestmark = pytest.mark.database
+pytestmark = [
+    pytest.mark.database,
+    pytest.mark.django_db(transaction=True),  # MariaDB commits when it is told to look at its tables
+]
 
 OPERATION, ESCALATION = "/admin/jobtrack/operation/", "/admin/jobtrack/escalation/"
-SMALL = 3_000
-"""Rows that may be sorted: a search finds that many at most, and a rare word is sorted instead of skipped to."""
-
 QUESTION_FILTERS = [
     {},
     {"risk": "1"},
@@ -53,7 +49,7 @@ PAGES = {
 
 
 @pytest.fixture
-def many(db):
+def many():
     plant()
     client = Client()
     client.force_login(person("plans", "view_operation", "view_escalation", "view_jobresult", "view_webhookreceipt"))
@@ -63,43 +59,6 @@ def many(db):
 @pytest.fixture(autouse=True)
 def site(settings):
     settings.JOBTRACK = SITE
-
-
-def read_whole(sql: str) -> list[str]:
-    """What a statement reads or sorts without an index that leads to it."""
-    with connection.cursor() as cursor:
-        if connection.vendor == "sqlite":
-            cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
-            steps = [row[3] for row in cursor.fetchall()]
-            bare = [step for step in steps if step.startswith("SCAN ") and "INDEX" not in step]
-            in_order = "ORDER BY" in sql and "LIMIT" in sql and not any("TEMP B-TREE" in step for step in steps)
-            of_tables = [step for step in bare if "jobtrack" in step or "later" in step or "few" in step]
-            return [step for step in of_tables if not (in_order and " WHERE " not in sql)]  # by key, and ends soon
-        if connection.vendor == "mysql":
-            cursor.execute(f"EXPLAIN {sql}")
-            return list(_bad_steps(cursor.fetchall()))
-        cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}")
-        (plan,) = cursor.fetchone()
-    plan = json.loads(plan) if isinstance(plan, str) else plan
-    return list(_bad(plan[0]["Plan"]))
-
-
-def _bad_steps(steps):
-    """MariaDB's plan: a row for each table, with its way there, an estimate of its rows, and what else is done."""
-    for _id, _select, table, way, _possible, key, _length, _ref, rows, extra in steps:
-        if way == "ALL" and int(rows or 0) > SMALL:
-            yield f"{table} read whole, {rows} rows"
-        if "filesort" in (extra or "") and int(rows or 0) > SMALL:
-            yield f"a sort of {rows} rows of {table} by {key}"
-
-
-def _bad(node):
-    if node["Node Type"] == "Seq Scan" and node["Relation Name"] in ("jobtrack_operation", "jobtrack_escalation"):
-        yield f"Seq Scan of {node['Relation Name']}"
-    if node["Node Type"] == "Sort" and node["Plan Rows"] > SMALL:
-        yield f"Sort of {node['Plan Rows']} rows by {node['Sort Key']}"
-    for child in node.get("Plans", ()):
-        yield from _bad(child)
 
 
 def statements(client, url, query=None):

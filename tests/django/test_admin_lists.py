@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.contrib import admin
@@ -15,6 +15,7 @@ from django.db import connection
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from django.utils import timezone
 
 from jobtrack.core.escalation import Lapse, Option, Reason
 from jobtrack_django import conf, track, track_many
@@ -24,6 +25,8 @@ from jobtrack_django.testing import Rehearsal
 from tests.django.admin_pages import PAUSED, SITE, asks, person, read
 
 pytestmark = pytest.mark.database
+
+NOON = datetime(2030, 1, 7, 12, tzinfo=UTC)
 
 QUESTIONS, OPERATIONS = "/admin/jobtrack/escalation/", "/admin/jobtrack/operation/"
 
@@ -235,7 +238,7 @@ def test_a_row_says_what_a_person_looks_for(ask, client):
     Operation.objects.update(reference="invoice 7", provider_state="running")
     page = read(client.get(QUESTIONS))
     for told in (
-        "No movement No movement for 2 hours.",
+        "No movement The job has been in the same state for longer than its table expects. Does it still run? No movement for 2 hours.",
         "▲ high stopped",
         "1 hour ago",
         "acme-export default",
@@ -243,8 +246,23 @@ def test_a_row_says_what_a_person_looks_for(ask, client):
         "running",
     ):
         assert told in page.text, told
-    assert "x" * 200 not in page.text
+    assert "x" * 100 not in page.text
     assert row.opened_at.isoformat() in [attrs.get("datetime") for tag, attrs in page.tags if tag == "time"]
+
+
+def test_instants_are_told_in_the_reader_s_zone_as_well(ask, client):
+    ask({})
+    Operation.objects.update(created_at=NOON, wake_at=NOON, lease_until=None)
+    with timezone.override("Europe/Berlin"):
+        page = read(client.get(OPERATIONS)).text
+    assert page.count("2030-01-07 12:00:00 UTC (13:00:00 CET)") == 2
+
+
+def test_sentences_of_the_list_call_the_rows_questions(ask, client):
+    """Its name says what they need: "Select all 56 needs decision" is no sentence."""
+    ask({})
+    response = client.get(QUESTIONS)
+    assert (response.context["module_name"], response.context["title"]) == ("questions", "Needs decision")
 
 
 def test_what_happens_if_nobody_acts_is_said(ask, client, monkeypatch):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.contrib import admin
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.utils import timezone
 
-from jobtrack.core.escalation import ALLOWED, Option, Reason, Refusal
+from jobtrack.core.escalation import ALLOWED, Option, Question, Reason, Refusal
 from jobtrack.errors import UsageError
 from jobtrack_django import track, words
 from jobtrack_django.admin.choices import choices_of
 from jobtrack_django.models import Escalation, Notice, WebhookReceipt
 from jobtrack_django.testing import Rehearsal, answer, rehearsal
-from tests.django.admin_pages import DONE, PAUSED, RUNNING, SITE, asks, decide_url, person, question_url, read
+from tests.django.admin_pages import DENIED, DONE, PAUSED, RUNNING, SITE, asks, decide_url, person, question_url, read
 from tests.django.test_admin_decide import ALL, logged_in, post
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db]
@@ -71,6 +74,93 @@ def test_a_policy_that_forbids_says_so(jobtrack: Rehearsal, ann, settings):
     assert "This site's own rules do not let you do this here." in page.text
     assert decide_url(escalation, "close") not in page.html
     assert post(client, escalation, "close").status_code == 403
+
+
+# --- the menu of actions ----------------------------------------------------------------------------
+
+MENU = hasattr(admin, "ActionLocation")
+"""Whether a row has actions: from Django 6.1 on."""
+
+
+def menu(page):
+    """What the menu of a page offers: the text of each option, by its value."""
+    return dict(re.findall(r'<option value="(\w+)">([^<]*)</option>', page.html))
+
+
+def buttons(page):
+    """The same of its buttons; nothing where Django has no such menu."""
+    links = re.findall(r'<a class="button" href="[^"]*/decide/(\w+)/">([^<]*)</a>', page.html)
+    return {f"choose_{option}": label for option, label in links} if MENU else {}
+
+
+def ask(escalation, reason):
+    """Have the question be one of this reason."""
+    blocking = Question(reason=reason, detail="").blocking
+    place = {"open_blocking": blocking or None, "open_advisory": None if blocking else True}
+    Escalation.objects.filter(pk=escalation.pk).update(reason=reason.value, blocking=blocking, **place)
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_the_menu_offers_what_the_buttons_do(jobtrack: Rehearsal, ann, reason):
+    """R-ESC-3: of every reason its own options and no others, in the same words."""
+    escalation = asks(jobtrack, PAUSED)
+    ask(escalation, reason)
+    page = read(logged_in(ann).get(question_url(escalation)))
+    assert decide_url(escalation, "close") in page.html
+    assert menu(page) == buttons(page)
+
+
+@pytest.mark.parametrize(("given", "left"), [(["look_again"], {"choose_look_again"}), (["resubmit_operation"], set())])
+def test_the_menu_offers_only_what_this_person_may_choose(jobtrack: Rehearsal, given, left):
+    """Nobody is offered what is no answer to the question; without any answer there is no menu."""
+    escalation = asks(jobtrack, PAUSED)
+    page = read(logged_in(person("bob", "view_escalation", *given)).get(question_url(escalation)))
+    assert set(menu(page)) == set(buttons(page)) == (left if MENU else set())
+    assert ("CHANGE_FORM-action" in page.html) == bool(MENU and left)
+
+
+def test_the_menu_asks_the_policy_of_the_site(jobtrack: Rehearsal, ann, settings):
+    settings.JOBTRACK = {**SITE, "POLICY": "tests.django.test_admin_page.forbids"}
+    escalation = asks(jobtrack, PAUSED)
+    page = read(logged_in(ann).get(question_url(escalation)))
+    assert menu(page) == buttons(page)
+    assert "choose_close" not in menu(page)
+
+
+def test_an_answered_question_has_no_menu(jobtrack: Rehearsal, ann):
+    escalation = asks(jobtrack, PAUSED)
+    client = logged_in(ann)
+    post(client, escalation, "close")
+    page = read(client.get(question_url(escalation)))
+    assert "CHANGE_FORM-action" not in page.html
+    assert menu(page) == {}
+
+
+def test_an_action_of_the_site_stays_in_the_menu(jobtrack: Rehearsal, ann, monkeypatch):
+    """Only the options are jobtrack's to take out."""
+
+    def copy(model_admin, request, queryset): ...
+
+    if MENU:
+        monkeypatch.setattr(copy, "locations", [admin.ActionLocation.CHANGE_FORM], raising=False)
+        monkeypatch.setitem(admin.site._actions, "copy", copy)
+    escalation = asks(jobtrack, PAUSED)
+    client = logged_in(ann)
+    post(client, escalation, "close")
+    page = read(client.get(question_url(escalation)))
+    assert menu(page) == ({"copy": "Copy"} if MENU else {})
+
+
+def test_who_chooses_from_a_menu_that_is_out_of_date_is_told_why_not(jobtrack: Rehearsal, ann):
+    escalation = asks(jobtrack, PAUSED)
+    client = logged_in(ann)
+    post(client, escalation, "close")
+    sent = {"CHANGE_FORM-action": "choose_look_again", ACTION_CHECKBOX_NAME: escalation.pk}
+    response = client.post(question_url(escalation), sent)
+    if MENU:
+        page = read(client.get(response.headers["Location"]), 409)
+        assert "You have already decided this: “Close”." in page.text
+    assert Escalation.objects.get().option == "close"
 
 
 def test_what_happens_if_nobody_acts(ann, settings):
@@ -194,6 +284,15 @@ def test_one_more_look_after_the_deadline_says_that_it_is_the_last(jobtrack: Reh
     assert "and the time is over, you are asked again." in read(client.get(decide_url(escalation, "look_again"))).text
     operation.update(limit_extensions=0)
     assert "extend it." not in read(client.get(question_url(escalation))).text
+
+
+def test_a_question_that_offers_no_extension_does_not_speak_of_it(jobtrack: Rehearsal, ann):
+    """Access denied after the deadline: there is no Extend on the page."""
+    client, escalation = logged_in(ann), asks(jobtrack, DENIED)
+    type(escalation.operation).objects.update(deadline=jobtrack.clock() - timedelta(minutes=1))
+    page = read(client.get(question_url(escalation))).text
+    assert "The deadline is over: unless the job has ended there, you are asked again." in page
+    assert "extend it." not in page
 
 
 def test_an_unknown_state_links_the_documentation_and_says_what_to_wait_for(jobtrack: Rehearsal, ann):

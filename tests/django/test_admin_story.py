@@ -95,6 +95,14 @@ def test_a_fold_over_midnight_names_both_days():
             "Its error: “disk full”.",
         ),
         (
+            {"observation": {"kind": "failure", "label": "x", "http": 200, "error": "This token was revoked."}},
+            "Its error: “This token was revoked”.",
+        ),
+        (
+            {"observation": {"kind": "pending", "label": "x", "http": 200, "progress": "Rendering."}},
+            "Progress: Rendering.",
+        ),
+        (
             {
                 "observation": {
                     "kind": "pending",

@@ -225,7 +225,7 @@ def test_an_attached_job_is_followed_and_the_evidence_kept(till, client):
 def test_asking_again_submits_nothing(till, client):
     escalation = asked(till)
     page = read(client.get(decide_url(escalation, "look_up"))).text
-    assert "3 look-up requests are allowed in all" in page
+    assert "Look-up requests allowed in all: 3." in page
     assert "What will not be done Nothing is submitted, whatever the answer is." in page
     till.provider.on("GET", "/v1/payments", answer(json={"items": [{"reference": "order-7", "id": "pay-1"}]}))
     assert post(client, escalation, "look_up").status_code == 302
@@ -283,7 +283,10 @@ def test_a_result_is_fetched_again(till, client):
     escalation = Escalation.objects.get()
     assert escalation.reason == "result_unavailable"
     assert "Not to be had; a person decides" in operation_page(client).text
-    assert "At most 1 status requests are used for it" in read(client.get(decide_url(escalation, "fetch_again"))).text
+    assert (
+        "The status requests for it (at most 1) do not count"
+        in read(client.get(decide_url(escalation, "fetch_again"))).text
+    )
     till.provider.on("GET", "/v1/payments/pay-1", DONE)
     assert post(client, escalation, "fetch_again").status_code == 302
     till.run_due()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from datetime import timedelta
 from threading import Barrier, Thread
 from uuid import uuid4
@@ -53,7 +54,11 @@ GO_ON = '<input type="submit" value="Go on">'
 
 def decisions():
     """How often each question was decided, by the audit."""
-    return AuditEntry.objects.filter(body__contains='"event":"decision"').count()
+    return decided_bodies().count()
+
+
+def decided_bodies():
+    return AuditEntry.objects.filter(body__contains='"event":"decision"').values_list("body", flat=True)
 
 
 # --- the sentence of the issue ----------------------------------------------------------------------
@@ -68,6 +73,8 @@ def test_340_questions_are_looked_at_again_in_one_go(jobtrack):
     assert "“Look again now”: 340 questions decided." in read(response).text
     assert "340 decided" in read(response).text
     assert (Escalation.objects.open().count(), decisions(), LogEntry.objects.count()) == (0, 340, 340)
+    said = {(told["permission"], told["person"]) for told in map(json.loads, decided_bodies())}
+    assert said == {("jobtrack.look_again", str(User.objects.get().pk))}  # INV-28
     for n in range(1, 341):
         done = {"id": f"exp_{n}", "status": "succeeded", "result": {"url": "https://files.acme.example/1", "rows": 7}}
         jobtrack.provider.script(f"exp_{n}", answer(json=done))
@@ -78,6 +85,21 @@ def test_340_questions_are_looked_at_again_in_one_go(jobtrack):
 def _across(client, url=LIST):
     """One is ticked on the page, all that match are meant."""
     return choose(client, Escalation.objects.open()[:1], across=True, url=url)
+
+
+def test_all_that_match_are_chosen_without_a_tick(jobtrack):
+    """Without scripts there is no box that ticks all: one that says so is enough."""
+    client = staff()
+    ask_many(jobtrack, 3)
+    url = f"{LIST}?reason=unknown_state"
+    page = client.get(url).content.decode()
+    assert '<noscript><label><input type="checkbox" name="select_across" value="1">' in page
+    sent = {"action": "bulk_look_again", "index": "0", "select_across": "0"}
+    page = read(client.post(url, {**sent, "select_across": ["0", "1"]}))  # Django's hidden field is sent as well
+    assert "3 questions will be decided, each by itself." in page.text
+    assert f'href="{url}"' in page.html  # "No, back" leads to what was chosen from
+    refused = client.post(url, sent)
+    assert (refused.status_code, refused.headers["Location"], decisions()) == (302, url, 0)
 
 
 # --- the first step ---------------------------------------------------------------------------------
@@ -324,7 +346,7 @@ def test_two_requests_of_one_batch_decide_nothing_twice(jobtrack):
     def run():
         try:
             start.wait(10)
-            bulk.go_on(jobtrack.runtime, batch, may=lambda _: True, log=lambda row: logged.append(row.pk))
+            bulk.go_on(jobtrack.runtime, batch, may=lambda _: True, person="7", log=lambda row: logged.append(row.pk))
         except Exception as error:  # noqa: BLE001 - told below
             troubles.append(error)
         finally:
@@ -413,7 +435,7 @@ def test_two_people_cannot_be_replaced_by_a_batch(settings, proposed):
         one.refresh_from_db()
         chosen = [bulk.Chosen(id=one.pk, version=one.version, verdict=bulk.Verdict(outcome="pending"))]
         batch = bulk.begin(Option.LOOK_AGAIN, chosen, actor="ann", reason="forged", previewed_at=here.clock())
-        bulk.go_on(here.runtime, batch, may=lambda _: True, log=lambda _: None)
+        bulk.go_on(here.runtime, batch, may=lambda _: True, person="7", log=lambda _: None)
     assert (details(batch), decisions()) == ({"op-1": "second_person_needed"}, 0)
 
 
@@ -430,7 +452,7 @@ def test_a_choice_that_would_submit_is_not_made_for_many(settings, tmp_path):
         assert "This would submit a job. Decide it on its own page." in page.text
         chosen = [bulk.Chosen(id=question.pk, version=question.version, verdict=bulk.Verdict(outcome="pending"))]
         batch = bulk.begin(Option.ACCESS_REPAIRED, chosen, actor="ann", reason="forged", previewed_at=till.clock())
-        bulk.go_on(till.runtime, batch, may=lambda _: True, log=lambda _: None)
+        bulk.go_on(till.runtime, batch, may=lambda _: True, person="7", log=lambda _: None)
         assert (details(batch), decisions()) == ({"order-7": "submits"}, 0)
 
 
@@ -535,7 +557,7 @@ def test_where_django_can_a_question_offers_its_options_as_actions_that_lead_to_
         assert values == set()  # before Django 6.1 a row has no actions; the buttons are there all the same
         assert decide_url(one, "look_again") in page.html
         return
-    assert values == {"choose_look_again", "choose_resubmit"}
+    assert values == {"choose_look_again"}  # submitting again is no answer to this question
     sent = {"CHANGE_FORM-action": "choose_look_again", ACTION_CHECKBOX_NAME: one.pk}
     response = client.post(question_url(one), sent)
     assert (response.status_code, response.headers["Location"]) == (302, decide_url(one, "look_again"))

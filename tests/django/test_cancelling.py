@@ -116,7 +116,7 @@ def test_the_story_says_who_wanted_it_and_what_came_of_it(site, operation, reply
     lines = [tell(entry) for entry in history(Operation.objects.get())][1:]
     assert [line.title for line in lines] == ["Cancellation wanted", "Cancelling begins", "Cancellation answered"]
     assert lines[0].sentences == (
-        "ada wants the job cancelled at the provider. “a duplicate”",
+        "ada wants the job cancelled at the provider: “a duplicate”",
         f"They were told: “{SPEC.effect}”",
     )
     assert lines[2].sentences[0] == said

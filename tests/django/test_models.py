@@ -253,10 +253,10 @@ def test_no_column_lists_words_of_settings_or_tables():
 
 def test_rows_name_themselves(row):
     others = (
-        (escalation(row), "unknown_state of op-1"),
+        (escalation(row), "unknown state (operation op-1)"),
         (Delivery(id="op-1:on_end"), "op-1:on_end"),
         (AccountGate(provider="acme", account="default"), "acme/default"),
-        (JobResult(operation=row), "result of op-1"),
+        (JobResult(operation=row), "Result of operation op-1"),
         (WebhookReceipt(provider="acme", account="default", notice_id="n-1"), "acme/default n-1"),
         (FollowUpReceipt(key="op-1:on_end"), "op-1:on_end"),
         (TableText(table_id="acme", revision=3, digest="d" * 64), "acme r3 dddddddddddd"),

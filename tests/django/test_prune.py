@@ -41,6 +41,8 @@ from jobtrack_django.models import (
     WebhookReceipt,
 )
 from jobtrack_django.prune import Terms, prune, survey
+from tests.django import many_rows
+from tests.django.plans import analyze, read_whole
 from tests.django.pruning import OLD, age, ended, heads_of, verified, whole_or_proven
 
 pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
@@ -152,6 +154,29 @@ def test_a_dry_run_counts_and_changes_nothing(site, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "BOUND", 1)
     assert survey(OLD).ready == 1
     assert (Operation.objects.count(), list(tmp_path.iterdir())) == (3, [])
+
+
+def test_a_dry_run_counts_once_what_waits_for_two_things(site):
+    """And not what ended lately."""
+    ended(site, "both", "asked", on_success=REMEMBER)
+    ended(site, "new", days=80, on_success=REMEMBER)
+    Delivery.objects.filter(operation="asked").update(due_at=None)
+    for each in ("both", "asked", "new"):
+        question(each, decided=False)
+    assert (survey(OLD).ready, survey(OLD).waiting) == (0, 2)
+
+
+@pytest.mark.vendor("mysql")
+def test_a_dry_run_reads_no_whole_table(monkeypatch):
+    """Those that can go are counted up to a limit, and those that cannot from what they wait for."""
+    monkeypatch.setattr(many_rows, "OPEN_EVERY", 1_000)
+    many_rows.plant()
+    Operation.objects.filter(state__in=["succeeded", "failed"]).update(ended_at=F("created_at"))
+    analyze()
+    monkeypatch.setattr(module, "BOUND", 100)
+    with CaptureQueriesContext(connection) as queries:
+        assert survey(timedelta(days=1)).ready == 100
+    assert [(found, query["sql"]) for query in queries if (found := read_whole(query["sql"]))] == []
 
 
 def test_an_end_that_an_earlier_release_wrote_gets_a_date(site, tmp_path):

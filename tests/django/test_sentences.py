@@ -84,6 +84,13 @@ TOLD = [
             "«The tries granted are used up.»"
         ),
     ),
+    (
+        "HTTP 404: the provider does not know the job. The provider keeps a result for 7d after the job has ended.",
+        (
+            "««HTTP 404: the provider does not know the job».» "
+            "«The provider keeps a result for 7d after the job has ended.»"
+        ),
+    ),
     # somebody else's words before ours
     (
         "Quota exceeded. The provider keeps the job until 2030-01-07 12:00:00 UTC.",
