@@ -31,7 +31,7 @@ check: $(VENV)/.dev ## lint, format, types, rooms, migrations, provider tables
 bench: $(VENV)/.dev ## measure the shipped worker beside a plain Celery task
 	$(BIN)/python -m benchmarks $(ARGS)
 
-bench-large: $(VENV)/.dev ## measure the pages over a million operations on PostgreSQL
+bench-large: $(VENV)/.dev ## measure the pages over a million operations, on PostgreSQL or MariaDB
 	$(BIN)/python -m benchmarks.large $(ARGS)
 
 screenshots: $(VENV)/.dev ## take the pictures of the docs anew, with the system's Chromium

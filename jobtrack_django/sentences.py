@@ -7,8 +7,9 @@ stored: a provider's own words, and texts that were cut.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Final
 
 from django.utils.functional import Promise as Text
@@ -56,8 +57,13 @@ _INSTEAD: Final[Mapping[str, Sequence[Sentence]]] = {
 def told(text: str) -> str:
     """A stored text of one or more sentences, in the active language. Under English it is the text itself."""
     if _is_whole(text):
-        return " ".join(_among_others(part) for part in _BEFORE_A_SENTENCE.split(text))
+        return in_a_row(_among_others(part) for part in _BEFORE_A_SENTENCE.split(text))
     return text
+
+
+def in_a_row(told: Iterable[str]) -> str:
+    """Sentences of the active language, one after the other; some languages have no space between them."""
+    return reduce(lambda before, after: gettext("%(before)s %(after)s") % {"before": before, "after": after}, told)
 
 
 def clause(text: str) -> str:

@@ -92,4 +92,4 @@ def _by_key(rule: Idempotency, ends: str, operation: Operation) -> str:
     if rule.replays_errors and operation.doubt_http is not None:
         told.append(_("It answers a repeat as it answered at first, also with an error: this may tell nothing new."))
     told.append(_("After that time a second job is made, and its effects and its costs come twice."))
-    return " ".join(told)
+    return sentences.in_a_row(told)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from jobtrack.core.escalation import Risk
@@ -139,43 +139,54 @@ def questions(using: str, now: datetime) -> Questions:
     )
 
 
-def states(using: str, now: datetime) -> list[Moving]:
-    """How many operations are in each state that is no end, and how many of them are stranded there.
+def states(using: str, now: datetime) -> tuple[list[Moving], Unseen | None]:
+    """How many operations are in each state that is no end, how many of them are stranded there, and who is unseen.
 
     No index finds the stranded ones alone, as in that of ``wake_at`` every ended row has null too. So the first rows
-    of each state are judged; a stranded one gets there in the end, since those before it end.
+    of each state are judged; a stranded one gets there in the end, since those before it end. They may lie all over
+    the disk: each is read once.
     """
-    return [_moving(using, state, now - GRACE) for state in OPEN_STATES]
+    read = {state: _read(using, state, now - GRACE) for state in OPEN_STATES if state is not OperationState.ESCALATED}
+    waiting = Bounded.of(Operation.objects.using(using).filter(state=OperationState.ESCALATED.value))
+    moving = [
+        _moving(state, read[state]) if state in read else Moving(state=state.value, count=waiting)
+        for state in OPEN_STATES
+    ]
+    return moving, _unseen(read[OperationState.RUNNING])
 
 
-def _moving(using: str, state: OperationState, ago: datetime) -> Moving:
-    rows = Operation.objects.using(using).filter(state=state.value)
-    if state is OperationState.ESCALATED:  # it waits for a person, without a next step
-        return Moving(state=state.value, count=Bounded.of(rows))
+_Read = tuple[str, datetime, bool, bool]
+"""An operation's id, when it was seen last, whether it has no next step, and whether it has one past its deadline."""
+
+
+def _read(using: str, state: OperationState, ago: datetime) -> list[_Read]:
     over = Q(deadline__lt=ago) & (Q(last_look=False) | Q(look_until__isnull=True) | Q(look_until__lt=ago))
-    told = rows.order_by("created_at")[: MOST + 1].aggregate(
-        read=Count("pk"),
-        adrift=Count("pk", filter=Q(wake_at__isnull=True)),
-        past=Count("pk", filter=Q(wake_at__isnull=False) & over),
-    )
-    count = Bounded(count=min(told["read"], MOST), more=told["read"] > MOST)
-    return Moving(state=state.value, count=count, adrift=told["adrift"], past=told["past"])
+    told = {
+        "since": Coalesce("observed_at", "accepted_at", "created_at"),
+        "adrift": ExpressionWrapper(Q(wake_at__isnull=True), output_field=BooleanField()),
+        "past": ExpressionWrapper(Q(wake_at__isnull=False) & over, output_field=BooleanField()),
+    }
+    rows = Operation.objects.using(using).filter(state=state.value).order_by("created_at").annotate(**told)
+    return list(rows.values_list("pk", *told)[: MOST + 1])
+
+
+def _moving(state: OperationState, read: Sequence[_Read]) -> Moving:
+    count = Bounded(count=min(len(read), MOST), more=len(read) > MOST)
+    adrift = sum(row[2] for row in read)
+    return Moving(state=state.value, count=count, adrift=adrift, past=sum(row[3] for row in read))
+
+
+def _unseen(running: Sequence[_Read]) -> Unseen | None:
+    """Of the running operations; if there are more than are read, of those that began first."""
+    if not running:
+        return None
+    operation_id, first, *_ = min(running[:MOST], key=lambda row: (row[1], row[0]))
+    return Unseen(operation_id=operation_id, since=first, partial=len(running) > MOST)
 
 
 def overdue(using: str) -> Overdue:
     due = Bounded.of(Operation.objects.using(using).due())
     return Overdue(count=due, lag=DjangoStore(using).overdue_lag())
-
-
-def unseen(using: str) -> Unseen | None:
-    """Of the running operations; if there are more than are read, of those that began first."""
-    running = Operation.objects.using(using).filter(state=OperationState.RUNNING.value).order_by("created_at")
-    since = Coalesce("observed_at", "accepted_at", "created_at")
-    read = list(running.annotate(since=since).values_list("pk", "since")[: MOST + 1])
-    if not read:
-        return None
-    operation_id, first = min(read[:MOST], key=lambda row: (row[1], row[0]))
-    return Unseen(operation_id=operation_id, since=first, partial=len(read) > MOST)
 
 
 def gates(using: str) -> list[AccountGate]:
@@ -237,12 +248,13 @@ class Standing:
 
 def standing(using: str) -> Standing:
     now = DjangoStore(using).now()
+    moving, unseen = states(using, now)
     return Standing(
         at=now,
         questions=questions(using, now),
-        states=states(using, now),
+        states=moving,
         overdue=overdue(using),
-        unseen=unseen(using),
+        unseen=unseen,
         gates=gates(using),
         beats=beats(using, now),
         failed_notices=failed_notices(using),

@@ -222,8 +222,8 @@ def test_counting_stops(viewer, monkeypatch):
     text = page(viewer).text
     assert "3+ questions wait for a person." in text
     assert "running 3+" in text
-    assert read.unseen("default").operation_id == "r4"
-    assert read.unseen("default").partial
+    assert read.standing("default").unseen.operation_id == "r4"
+    assert read.standing("default").unseen.partial
 
 
 def test_the_oldest_look_is_that_of_the_operation_seen_least(viewer):
@@ -231,7 +231,7 @@ def test_the_oldest_look_is_that_of_the_operation_seen_least(viewer):
     plant("seen", "acme", "running", None, observed_at=now() - timedelta(minutes=1))
     plant("unseen", "acme", "running", None, observed_at=now() - timedelta(hours=5))
     plant("ended", "acme", "succeeded", now(), observed_at=now() - timedelta(days=9))
-    assert read.unseen("default").operation_id == "unseen"
+    assert read.standing("default").unseen.operation_id == "unseen"
     shown = page(viewer)
     assert "Oldest look 5" in shown.text
     assert any(
