@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Any
 
-from django.contrib.auth.models import Group, User
+from django.contrib.auth.models import Group, Permission, User
 from django.core.management import call_command
 
 from example_project import acme
@@ -33,7 +33,9 @@ def hire() -> None:
     User.objects.create_user(USER, password=USER)
     call_command("jobtrack_roles", stdout=StringIO())
     for name, role in _ROLES.items():
-        User.objects.create_user(name, password=name, is_staff=True).groups.add(Group.objects.get(name__endswith=role))
+        person = User.objects.create_user(name, password=name, is_staff=True)
+        person.groups.add(Group.objects.get(name__endswith=role))
+        person.user_permissions.add(Permission.objects.get(codename="view_report", content_type__app_label="reports"))
 
 
 def says(state: str, job: str, **members: object) -> Script:
