@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import pairwise
 from typing import Final
 
 from django.utils.functional import Promise as Text
@@ -56,14 +57,29 @@ _INSTEAD: Final[Mapping[str, Sequence[Sentence]]] = {
 
 def told(text: str) -> str:
     """A stored text of one or more sentences, in the active language. Under English it is the text itself."""
-    if _is_whole(text):
-        return in_a_row(_among_others(part) for part in _BEFORE_A_SENTENCE.split(text))
-    return text
+    if not _is_whole(text):
+        return text
+    parts = _BEFORE_A_SENTENCE.split(text)
+    readings: Sequence[_Reading | None] = [_among_others(part) for part in parts]
+    if None in readings:
+        # Part of it is somebody else's: what looks like a sentence of ours there may stand in one of their words.
+        whole = _read(text)
+        readings, parts = ([whole], [text]) if whole else (readings, parts)
+    return _joined(parts, readings)
 
 
 def in_a_row(told: Iterable[str]) -> str:
     """Sentences of the active language, one after the other; some languages have no space between them."""
     return reduce(lambda before, after: gettext("%(before)s %(after)s") % {"before": before, "after": after}, told)
+
+
+def _joined(parts: Sequence[str], readings: Sequence[_Reading | None]) -> str:
+    """What was read as the language has sentences in a row; around what is somebody else's, the space stays."""
+    said = _in_words(parts[0], readings[0])
+    for part, (before, reading) in zip(parts[1:], pairwise(readings), strict=True):
+        text = _in_words(part, reading)
+        said = f"{said} {text}" if before is None or reading is None else in_a_row((said, text))
+    return said
 
 
 def clause(text: str) -> str:
@@ -77,11 +93,13 @@ def reason(actor: str, text: str) -> str:
     return told(text) if actor == MACHINE else text
 
 
-def _among_others(text: str) -> str:
+def _among_others(text: str) -> _Reading | None:
     """One of the sentences of a text: one that has no full stop by itself may have one between others."""
     reading = _read(text)
-    bare = _read(text[:-1]) if reading is None and text.endswith(".") else None
-    return _in_words(text, reading) if bare is None else gettext("%s.") % bare.text
+    if reading is None and text.endswith("."):
+        bare = _read(text[:-1])
+        reading = bare and replace(bare, text=gettext("%s.") % bare.text)
+    return reading
 
 
 def _is_whole(text: str) -> bool:

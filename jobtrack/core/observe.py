@@ -197,7 +197,7 @@ class _Reading:
         if isinstance(seen, Found):
             if is_id(seen.value, self.operation.job_id):
                 return None
-            return self.seen(Kind.JOB_ID_MISMATCH, say.OTHER_JOB.of(job=shown(seen.value)))
+            return self.seen(Kind.JOB_ID_MISMATCH, say.OTHER_JOB.of(shown=shown(seen.value)))
         if may_lack:
             return None
         if isinstance(seen, Unreadable):
@@ -215,7 +215,7 @@ class _Reading:
     def unknown(self, state: Named) -> Observation:
         near = nearest(self.table.status, state.label)
         word = shown(state.label)
-        known = say.UNKNOWN_STATE_NEAR.of(word=word, near=shown(near)) if near else say.UNKNOWN_STATE.of(word=word)
+        known = say.UNKNOWN_STATE_NEAR.of(shown=word, near=shown(near)) if near else say.UNKNOWN_STATE.of(shown=word)
         return self.seen(Kind.UNKNOWN_STATE, known, label=state.label, nearest=near)
 
     # 8. what a meaning must carry

@@ -22,6 +22,7 @@ _NUMBER = "-?[0-9]{1,20}"
 _INSTANT = "[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}"
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{6})?"
 _SPAN = f"(?:-?[0-9]{{1,9}} days?, )?{_CLOCK}"
+_QUOTED = r"'(?:[^'\\]|\\.)*'" + "|" + r'"(?:[^"\\]|\\.)*"'  # as ``answer.shown`` quotes a provider's word
 
 
 def _one_of(words: Iterable[str]) -> str:
@@ -40,6 +41,7 @@ PATTERNS: Mapping[str, str] = MappingProxyType(
         "host": "[^ ]{1,500}",  # or an origin
         **dict.fromkeys(("meaning", "pattern"), "[a-z0-9_-]{1,40}"),  # words of the table
         "type": "[a-z0-9.+/-]{1,140}",
+        **dict.fromkeys(("shown", "near"), _QUOTED),
         "error": r"\w{1,200}",  # name of a class
         "reference": r"(?:env|file|setting|callable):[^\n]{1,1000}?",  # to a secret
         **dict.fromkeys(("state", "late"), _one_of(TERMINAL)),

@@ -47,10 +47,10 @@ NO_ITEM = Sentence("no item of the list is this job")
 
 NO_STATE = Sentence("no state at {place} ({gap})")
 STATE_TYPE = Sentence("the state at {place} is not of type {type}")
-UNKNOWN_STATE = Sentence("the state {word} is not in the table")
-UNKNOWN_STATE_NEAR = Sentence("the state {word} is not in the table; the nearest declared one is {near}")
+UNKNOWN_STATE = Sentence("the state {shown} is not in the table")
+UNKNOWN_STATE_NEAR = Sentence("the state {shown} is not in the table; the nearest declared one is {near}")
 BY_RULE = Sentence("a rule of the table says {meaning}")
-OTHER_JOB = Sentence("the answer is about job {job}")
+OTHER_JOB = Sentence("the answer is about job {shown}")
 NO_ECHO = Sentence("the answer does not repeat the job id at {place}")
 
 # --- what success must carry ------------------------------------------------------------------------

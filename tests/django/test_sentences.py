@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from datetime import UTC, datetime
 
 import pytest
@@ -14,6 +13,8 @@ from django.utils import translation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jobtrack.core import sentences_answer
+from jobtrack.core.answer import shown
 from jobtrack.core.observation import Kind
 from jobtrack.core.place import Gap
 from jobtrack.core.reply import Trouble
@@ -35,6 +36,10 @@ NOON = datetime(2030, 1, 7, 12, tzinfo=UTC)
 IN_A_ROW = "%(before)s %(after)s"
 UNKNOWN = "the state 'paused' is not in the table"
 CUT = UNKNOWN.replace("in the table", "in the ta…")
+
+
+def without_marks(text):
+    return text.replace("«", "").replace("»", "")
 
 
 @pytest.fixture
@@ -190,7 +195,7 @@ def test_every_sentence_is_told_with_its_values(sentence, data):
     else:
         assert told.startswith("«")
         assert told.endswith("»")
-        assert all(str(value) in told.replace("«", "").replace("»", "") for value in values.values())
+        assert all(without_marks(str(value)) in without_marks(told) for value in values.values())
 
 
 @pytest.mark.parametrize("language", ["de", "es", "fr", "pt-br", "zh-hans"])
@@ -202,10 +207,46 @@ def test_no_text_can_break_a_page(language, text):
 
 
 @pytest.mark.parametrize("text", [*HOSTILE, "A b: " * 400, ". The job says x" * 130], ids=lambda text: text[:20])
-def test_hostile_texts_take_no_time(text):
-    began = time.perf_counter()
-    sentences.told(text[:1999])
-    assert time.perf_counter() - began < 0.5
+def test_hostile_texts_are_read_to_their_end(text):
+    """Reading that tries every way to cut a text would not come back."""
+    with translation.override("en"):
+        assert sentences.told(text[:1999]) == text[:1999]
+
+
+NAMED = "A late answer named the job."
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        f"x {NAMED}",
+        f"x {NAMED} {NAMED}",
+        "x There was no answer.",
+        "x' is not in the table; the nearest declared one is 'y",
+    ],
+)
+@pytest.mark.parametrize("language", ["de", "es", "fr", "pt-br", "zh-hans"])
+def test_a_provider_s_word_stays_its_own_also_if_it_speaks_as_we_do(language, word):
+    said = sentences_answer.UNKNOWN_STATE.of(shown=shown(word))
+    with translation.override(language):
+        told = sentences.told(said)
+        assert shown(word) in told
+        assert told != said
+
+
+@pytest.mark.parametrize(
+    "text", ["ValueError: row 7 The result is empty.x", f"Quota exceeded. {NAMED}x", f"a {NAMED}x {NAMED}y"]
+)
+@pytest.mark.parametrize("language", ["de", "es", "fr", "pt-br", "zh-hans"])
+def test_what_is_not_read_stays_as_it_is_stored(language, text):
+    with translation.override(language):
+        assert sentences.told(text) == text
+
+
+def test_in_chinese_only_our_own_sentences_stand_without_a_space():
+    with translation.override("zh-hans"):
+        assert sentences.told(f"Quota exceeded. {NAMED}").startswith("Quota exceeded. ")
+        assert " " not in sentences.told(f"{NAMED} {NAMED}")
 
 
 # --- words ------------------------------------------------------------------------------------------
