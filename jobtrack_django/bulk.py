@@ -24,7 +24,6 @@ from jobtrack.ports import Runtime
 from jobtrack_django import conf, words
 from jobtrack_django.fields import DatabaseNow
 from jobtrack_django.models import DecisionBatch, DecisionItem, Escalation
-from jobtrack_django.policy import permission_of
 from jobtrack_django.storable import storable
 
 _log = logging.getLogger(__name__)
@@ -134,12 +133,20 @@ def begin(
     return batch
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decider:
+    """The person who decides many questions."""
+
+    may: May
+    person: str  # what stays when they are renamed; "": the site has no such thing
+    permission: str  # by which right; "": by a rule of the site's own
+
+
 def go_on(
     runtime: Runtime,
     batch: DecisionBatch,
     *,
-    may: May,
-    person: str,
+    decider: Decider,
     log: Callable[[Escalation], None],
     budget: timedelta = BUDGET,
     clock: Callable[[], float] = time.monotonic,
@@ -147,8 +154,7 @@ def go_on(
     """Decide what is pending until the time is over; at least one, so that going on always gets somewhere.
 
     Args:
-        may: asked again for each question just before it is decided.
-        person: what stays of whoever decides when they are renamed; "": the site has no such thing.
+        decider: whether they may is asked again for each question just before it is decided.
         log: called once for each question that this batch has decided.
         clock: seconds since some moment.
 
@@ -162,7 +168,7 @@ def go_on(
         item = items.select_related("escalation__operation").filter(pk=pk).first()
         if item is None:
             continue  # another request of this batch had it
-        _keep(item, _decided(runtime, batch, item, may, person), log, using)
+        _keep(item, _decided(runtime, batch, item, decider), log, using)
         if clock() >= until:
             break
     left = items.count()
@@ -172,12 +178,12 @@ def go_on(
     return left
 
 
-def _decided(runtime: Runtime, batch: DecisionBatch, item: DecisionItem, may: May, person: str) -> Verdict:
+def _decided(runtime: Runtime, batch: DecisionBatch, item: DecisionItem, decider: Decider) -> Verdict:
     """Decide one question, or say why not."""
     option, row = Option(batch.option), item.escalation
     if _is_ours(row, batch, item):
         return _DONE  # a request that died had decided it, or another one of this batch
-    expected = foresee(runtime, option, row, may=may, now=runtime.store.now())
+    expected = foresee(runtime, option, row, may=decider.may, now=runtime.store.now())
     if expected != _PENDING:
         return expected
     try:
@@ -189,8 +195,8 @@ def _decided(runtime: Runtime, batch: DecisionBatch, item: DecisionItem, may: Ma
                 actor=batch.actor,
                 reason=batch.reason,
                 version=item.version,
-                person=person,
-                permission=permission_of(option),
+                person=decider.person,
+                permission=decider.permission,
             ),
         )
     except AlreadyDecided:

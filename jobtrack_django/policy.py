@@ -51,6 +51,12 @@ def may_choose(user: AbstractBaseUser | AnonymousUser, option: Option, operation
     return bool(policy(user, option, operation))
 
 
+def right_of(user: AbstractBaseUser | AnonymousUser, option: Option) -> str:
+    """By which permission ``user`` chooses ``option``; "": a rule of the site's own lets them, without it."""
+    permission = permission_of(option)
+    return permission if getattr(user, "has_perm", lambda _: False)(permission) else ""
+
+
 def person_of(user: AbstractBaseUser | AnonymousUser) -> str:
     """What stays of a user when they are renamed."""
     return str(user.pk) if user.pk is not None else ""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from typing import Any
+from contextlib import suppress
+from typing import Any, TextIO
 
 import click
 
@@ -36,21 +38,25 @@ class _Group(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """As click's own, which ends quietly where the reader of a pipe has seen enough; other trouble is told."""
+        if sys.stdin is None:  # closed by whoever started us; there is nothing to be read
+            sys.stdin = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
         try:
             return super().main(*args, **kwargs)
         except OSError as error:
             said = screen.plain(f"{(error.strerror or 'unknown trouble').capitalize()}.")
-            click.echo(f"Error: {said}", err=True)
-            _forget_output()
+            with suppress(OSError):
+                click.echo(f"Error: {said}", err=True)
+            for stream in filter(None, (sys.stdout, sys.stderr)):
+                _forget(stream)
             sys.exit(screen.USAGE)
 
 
-def _forget_output() -> None:
+def _forget(stream: TextIO) -> None:
     """What could not be written is not tried again at the end of the process, which would change its exit code."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

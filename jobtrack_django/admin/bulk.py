@@ -34,7 +34,7 @@ from jobtrack_django.admin.base import ReadOnlyAdmin, filtered, lenient_settings
 from jobtrack_django.admin.choices import choice_of
 from jobtrack_django.bulk import Chosen, Verdict, Why
 from jobtrack_django.models import DecisionBatch, DecisionItem, Escalation, Operation
-from jobtrack_django.policy import person_of
+from jobtrack_django.policy import person_of, right_of
 
 if TYPE_CHECKING:
     from jobtrack_django.admin.escalations import EscalationAdmin
@@ -296,9 +296,12 @@ def decide_on(model_admin: EscalationAdmin, request: HttpRequest, batch: Decisio
     def log(row: Escalation) -> None:
         logged.log(model_admin, request, row, lambda: _("Decided: %s.") % words.option_label(batch.option))
 
-    left = bulk.go_on(
-        get_runtime(), batch, may=model_admin.may_decide(request, option), person=person_of(request.user), log=log
+    decider = bulk.Decider(
+        may=model_admin.may_decide(request, option),
+        person=person_of(request.user),
+        permission=right_of(request.user, option),
     )
+    left = bulk.go_on(get_runtime(), batch, decider=decider, log=log)
     done = batch.items.filter(outcome=DecisionItem.DONE).count()
     told = ngettext("“%(option)s”: %(done)d question decided.", "“%(option)s”: %(done)d questions decided.", done)
     message = told % {"option": label, "done": done}

@@ -26,7 +26,7 @@ from jobtrack_django.admin.evidence import evidence
 from jobtrack_django.admin.forms import DecisionForm, form_of
 from jobtrack_django.admin.logged import log
 from jobtrack_django.models import Escalation
-from jobtrack_django.policy import permission_of, person_of
+from jobtrack_django.policy import person_of, right_of
 
 if TYPE_CHECKING:
     from jobtrack_django.admin.escalations import EscalationAdmin
@@ -113,7 +113,7 @@ def _resolution(request: HttpRequest, escalation: Escalation, option: Option, gi
         version=given["version"],
         job_id=given.get("job_id", ""),
         person=person_of(request.user),
-        permission=permission_of(option),
+        permission=right_of(request.user, option),
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
+from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from jobtrack.core.escalation import Risk
@@ -31,7 +31,7 @@ LATE: Final = timedelta(minutes=5)
 """Work that is due for longer is told as a trouble. A burst, a lost message or new workers take less."""
 
 GRACE: Final = timedelta(minutes=15)
-"""An operation must have ended or be asked about so long after its deadline: it may be due for a while, then be looked
+"""An operation must have ended or be asked about so long after its limit: it may be due for a while, then be looked
 at, and its worker may die in that look."""
 
 AGES: Final = tuple(timedelta(hours=hours) for hours in (1, 8, 24, 168))
@@ -95,7 +95,7 @@ class Moving:
     state: str
     count: Bounded
     adrift: int = 0  # neither ended nor asked about, and without a next step: there must be none (INV-01)
-    past: int = 0  # with a next step, but past their deadline by more than ``GRACE``: there must be none
+    past: int = 0  # with a next step, but past their limit by more than ``GRACE``: there must be none
 
     @property
     def asks(self) -> bool:
@@ -156,17 +156,36 @@ def states(using: str, now: datetime) -> tuple[list[Moving], Unseen | None]:
 
 
 _Read = tuple[str, datetime, bool, bool]
-"""An operation's id, when it was seen last, whether it has no next step, and whether it has one past its deadline."""
+"""An operation's id, when it was seen last, whether it has no next step, and whether it has one past its limit."""
+
+_LIMITS: Final = {OperationState.READY: "submit_by", OperationState.UNCONFIRMED: "recover_until"}
+"""What limits a state; the deadline limits every other one, and these where they have null."""
+
+
+def _over(state: OperationState, ago: datetime) -> Q:
+    """Whether the ``limit`` of a row passed before ``ago``: the rule of ``core`` in ``Operation.last_instant``.
+
+    That is the limit of its state, or the end of a person's grant if later; of a ready one an open grant holds alone.
+    No limit is raised for a request that is sent late because a person said so. So a grant counts until its end also
+    once it is used, and a submission counts from when it was sent: what is out must be allowed to come back.
+    """
+    over = Q(limit__lt=ago)
+    if state is OperationState.READY:
+        over |= Q(last_look=True, look_until__isnull=False)
+    over &= Q(look_until__isnull=True) | Q(look_until__lt=ago)
+    if state is OperationState.SUBMITTING:
+        over &= Q(last_sent_at__isnull=True) | Q(last_sent_at__lt=ago)
+    return over
 
 
 def _read(using: str, state: OperationState, ago: datetime) -> list[_Read]:
-    over = Q(deadline__lt=ago) & (Q(last_look=False) | Q(look_until__isnull=True) | Q(look_until__lt=ago))
     told = {
         "since": Coalesce("observed_at", "accepted_at", "created_at"),
         "adrift": ExpressionWrapper(Q(wake_at__isnull=True), output_field=BooleanField()),
-        "past": ExpressionWrapper(Q(wake_at__isnull=False) & over, output_field=BooleanField()),
+        "past": ExpressionWrapper(Q(wake_at__isnull=False) & _over(state, ago), output_field=BooleanField()),
     }
-    rows = Operation.objects.using(using).filter(state=state.value).order_by("created_at").annotate(**told)
+    rows = Operation.objects.using(using).filter(state=state.value).order_by("created_at")
+    rows = rows.alias(limit=Coalesce(_LIMITS.get(state, "deadline"), "deadline")).annotate(**told)
     return list(rows.values_list("pk", *told)[: MOST + 1])
 
 
@@ -202,9 +221,18 @@ def beats(using: str, now: datetime) -> list[Beat]:
 
 
 def failed_notices(using: str) -> Bounded:
-    """Notices that were given up, of questions that are still open: once one is decided, nobody needs to be told."""
-    failed = Notice.objects.using(using).filter(outcome=Notice.FAILED)
-    return Bounded.of(failed.filter(escalation__decided_at__isnull=True))
+    """Notices that were given up, where somebody may not know that they are asked.
+
+    Nobody needs to be told once the question is decided, or the notifier is no more, or its reminder got through. If
+    there are more than ``MOST`` but for the reminders, so many of them are judged.
+    """
+    notices, names = Notice.objects.using(using), list(conf.settings().notifiers)
+    same = {"escalation": OuterRef("escalation"), "notifier": OuterRef("notifier")}
+    failed = notices.filter(outcome=Notice.FAILED, notifier__in=names, escalation__decided_at__isnull=True)
+    # Told of each row, not filtered by: as a filter it could make the database read every notice that was sent.
+    told = failed.annotate(told=Exists(notices.filter(**same, turn__gt=OuterRef("turn"), outcome=Notice.SENT)))
+    read = list(told.order_by().values_list("told", flat=True)[: MOST + 1])
+    return Bounded(count=min(read.count(False), MOST), more=len(read) > MOST)
 
 
 def late_notices(using: str, now: datetime) -> Bounded:

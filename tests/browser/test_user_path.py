@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from example_project.behaviour import ROWS
 from jobtrack_django.models import Operation
@@ -82,6 +82,28 @@ def test_a_page_that_was_offline_goes_on_by_itself(site, acme, worker):
     expect(box).to_have_attribute("data-ended", "")
     expect(box).not_to_contain_text("You are offline")
     assert site.watch.early(PROGRESS) == []
+
+
+def test_a_moment_without_network_leaves_nothing_behind(site, acme, worker):
+    """Although the next look is an hour away."""
+    page = site.visitor(USER)
+    box = order(page, ENDLESS)
+    running(page, box)
+
+    def rarely(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, body=re.sub(r'data-again="\d+"', 'data-again="3600"', answer.text()))
+
+    page.route(re.compile(PROGRESS + "$"), rarely)
+    page.reload()
+    expect(box).to_have_attribute("data-again", "3600")
+    asked = len(site.watch.asked(PROGRESS))
+
+    page.evaluate("dispatchEvent(new Event('offline'))")
+    expect(box).to_contain_text("You are offline")
+    page.evaluate("dispatchEvent(new Event('online'))")
+    expect(box).not_to_contain_text("You are offline")
+    assert len(site.watch.asked(PROGRESS)) == asked
 
 
 def test_a_browser_that_wrongly_says_offline_is_not_believed(site, acme, worker):

@@ -463,5 +463,26 @@ def test_a_full_disk_is_a_sentence(said: str, unbuffered: str) -> None:
     assert (ended.returncode, ended.stderr.splitlines()) == (2, ["Error: No space left on device."])
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_where_nothing_can_be_said_the_exit_code_still_tells(unbuffered: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "jobtrack.cli", "schema", "provider"],
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=full,
+            check=False,
+        )
+    assert ended.returncode == 2
+
+
+def test_a_closed_input_is_an_empty_one() -> None:
+    command = f"exec {sys.executable} -m jobtrack.cli verify-audit - <&-"
+    ended = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=False)
+    as_empty = run("verify-audit", "-", stdin="")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (as_empty.exit_code, as_empty.stdout, as_empty.stderr)
+
+
 def test_a_checkout_that_is_not_installed_has_a_version() -> None:
     assert re.fullmatch(r"jobtrack \S+\n", run("--version").stdout)

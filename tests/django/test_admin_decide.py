@@ -13,6 +13,7 @@ from django.test import Client
 
 from jobtrack.core.escalation import ALLOWED, Option, Question, Reason, Refusal
 from jobtrack_django import get_operation, track, words
+from jobtrack_django.admin import EscalationAdmin
 from jobtrack_django.models import AuditEntry, Delivery, Escalation
 from jobtrack_django.testing import Rehearsal, answer
 from tests.django import handlers
@@ -106,6 +107,16 @@ def test_an_unlisted_state_costs_one_request_and_the_mended_table_finishes_the_o
     assert (events[2]["permission"], events[2]["person"], events[2]["evidence_version"]) == by_right
     assert "with the permission jobtrack.look_again" in read(client.get(question_url(escalation))).text
     assert [entry["table"]["revision"] for entry in events] == [2, 2, 3, 3]
+
+
+def test_the_audit_names_no_right_that_a_person_does_not_have(jobtrack: Rehearsal, monkeypatch):
+    """INV-28: a rule of the site's own lets them, not Django's permission."""
+    monkeypatch.setattr(EscalationAdmin, "has_option_permission", lambda *_: True)
+    escalation = asks(jobtrack, PAUSED)
+    viewer = person("vic", "view_escalation", "view_operation")
+    assert post(logged_in(viewer), escalation, "look_again").status_code == 302
+    entry = json.loads(AuditEntry.objects.filter(body__contains='"event":"decision"').get().body)
+    assert (entry["actor"], entry["permission"], entry["person"]) == ("vic", None, str(viewer.pk))
 
 
 # --- each option, from the page to its effect -------------------------------------------------------

@@ -51,6 +51,8 @@ def site(settings):
 
 GO_ON = '<input type="submit" value="Go on">'
 
+ANYBODY = bulk.Decider(may=lambda _: True, person="7", permission="")
+
 
 def decisions():
     """How often each question was decided, by the audit."""
@@ -346,7 +348,7 @@ def test_two_requests_of_one_batch_decide_nothing_twice(jobtrack):
     def run():
         try:
             start.wait(10)
-            bulk.go_on(jobtrack.runtime, batch, may=lambda _: True, person="7", log=lambda row: logged.append(row.pk))
+            bulk.go_on(jobtrack.runtime, batch, decider=ANYBODY, log=lambda row: logged.append(row.pk))
         except Exception as error:  # noqa: BLE001 - told below
             troubles.append(error)
         finally:
@@ -435,7 +437,7 @@ def test_two_people_cannot_be_replaced_by_a_batch(settings, proposed):
         one.refresh_from_db()
         chosen = [bulk.Chosen(id=one.pk, version=one.version, verdict=bulk.Verdict(outcome="pending"))]
         batch = bulk.begin(Option.LOOK_AGAIN, chosen, actor="ann", reason="forged", previewed_at=here.clock())
-        bulk.go_on(here.runtime, batch, may=lambda _: True, person="7", log=lambda _: None)
+        bulk.go_on(here.runtime, batch, decider=ANYBODY, log=lambda _: None)
     assert (details(batch), decisions()) == ({"op-1": "second_person_needed"}, 0)
 
 
@@ -452,7 +454,7 @@ def test_a_choice_that_would_submit_is_not_made_for_many(settings, tmp_path):
         assert "This would submit a job. Decide it on its own page." in page.text
         chosen = [bulk.Chosen(id=question.pk, version=question.version, verdict=bulk.Verdict(outcome="pending"))]
         batch = bulk.begin(Option.ACCESS_REPAIRED, chosen, actor="ann", reason="forged", previewed_at=till.clock())
-        bulk.go_on(till.runtime, batch, may=lambda _: True, person="7", log=lambda _: None)
+        bulk.go_on(till.runtime, batch, decider=ANYBODY, log=lambda _: None)
         assert (details(batch), decisions()) == ({"order-7": "submits"}, 0)
 
 

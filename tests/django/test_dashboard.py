@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 
@@ -17,7 +18,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import translation
 
-from jobtrack.core.escalation import Reason
+from jobtrack.core.escalation import Option, Reason
+from jobtrack.core.grant import grant
 from jobtrack_django import figures
 from jobtrack_django.admin import register
 from jobtrack_django.dashboard import history as past
@@ -405,7 +407,8 @@ def test_the_tile_and_the_command_say_late_at_the_same_time(viewer, minutes, lat
         ("running", 16, {"last_look": True}, 1),
         ("running", 99, {"last_look": True, "look_until": 14}, 0),  # a person granted one more look
         ("running", 99, {"last_look": True, "look_until": 16}, 1),
-        ("running", 99, {"look_until": 14}, 1),  # that look was used
+        ("running", 99, {"look_until": 14}, 0),  # that look was used: its request may be out
+        ("running", 99, {"look_until": 16}, 1),
         ("running", 99, {"wake_at": None}, 0),  # told as one without a next step
         ("escalated", 99, {"wake_at": None}, 0),  # a person is asked
         ("succeeded", 99, {"wake_at": None}, 0),
@@ -420,6 +423,64 @@ def test_what_is_past_its_deadline(state, minutes, columns_, past_):
     told, _code = health()
     assert told["past_deadline"] == past_
     assert ("past_deadline" in told["problems"]) is bool(past_)
+
+
+@pytest.mark.parametrize(
+    ("state", "minutes_ago", "columns_", "past_"),
+    [
+        # Limited by the time to submit by.
+        ("ready", {"deadline": 5000, "submit_by": -1}, {}, 0),
+        ("ready", {"deadline": -5000, "submit_by": 14}, {}, 0),
+        ("ready", {"deadline": -5000, "submit_by": 16}, {}, 1),
+        ("ready", {"deadline": 16}, {}, 1),
+        ("ready", {"deadline": -5000, "submit_by": 16, "recover_until": -1, "last_sent_at": 1}, {}, 1),
+        ("ready", {"deadline": 5000, "submit_by": 5000, "look_until": -1}, {"last_look": True}, 0),
+        ("ready", {"deadline": -5000, "submit_by": -5000, "look_until": 16}, {"last_look": True}, 1),  # it holds alone
+        ("ready", {"deadline": -5000, "submit_by": -5000, "look_until": 16}, {}, 0),
+        ("ready", {"deadline": -5000, "submit_by": -5000}, {"last_look": True}, 0),
+        # By the recovery deadline.
+        ("unconfirmed", {"deadline": 5000, "recover_until": -1}, {}, 0),
+        ("unconfirmed", {"deadline": -5000, "recover_until": 14}, {}, 0),
+        ("unconfirmed", {"deadline": -5000, "recover_until": 16}, {}, 1),
+        ("unconfirmed", {"deadline": 16}, {}, 1),
+        ("unconfirmed", {"deadline": -5000, "recover_until": 16, "submit_by": -1, "last_sent_at": 1}, {}, 1),
+        ("unconfirmed", {"deadline": 5000, "recover_until": 5000, "look_until": -1}, {"last_look": True}, 0),
+        # By the deadline, and while a request may be out that a person had sent after it.
+        ("submitting", {"deadline": -1, "submit_by": 5000, "recover_until": 5000, "last_sent_at": 99}, {}, 0),
+        ("submitting", {"deadline": 5000, "submit_by": 5000, "last_sent_at": 14}, {}, 0),
+        ("submitting", {"deadline": 5000, "submit_by": -1, "recover_until": -1, "last_sent_at": 16}, {}, 1),
+        ("submitting", {"deadline": 5000, "last_sent_at": 16, "look_until": -1}, {"last_look": True}, 0),
+        ("running", {"deadline": -1, "submit_by": 5000, "recover_until": 5000, "last_sent_at": 5000}, {}, 0),
+        ("running", {"deadline": 16, "submit_by": -1, "recover_until": -1, "last_sent_at": 1}, {}, 1),
+    ],
+)
+def test_each_state_is_judged_by_its_own_limit(state, minutes_ago, columns_, past_):
+    """As ``core`` says it, so that what a person let go on after the deadline is no false alarm."""
+    at = now()
+    instants = {name: at - timedelta(minutes=ago) for name, ago in minutes_ago.items()}
+    row = plant("a", "acme", state, None, wake_at=at + timedelta(hours=1), **instants, **columns_)
+    last = row.to_core().last_instant
+    assert health()[0]["past_deadline"] == past_
+    late = last < at - read.GRACE
+    assert past_ <= late
+    assert past_ == late or state == "submitting"
+
+
+@pytest.mark.parametrize("option", [Option.RESUBMIT, Option.LOOK_AGAIN, Option.ACCESS_REPAIRED, Option.LOOK_UP])
+@pytest.mark.parametrize("doubt", ["", "There was no answer."])
+@pytest.mark.parametrize("accepted", [False, True])
+def test_a_question_that_was_answered_after_the_deadline(option, doubt, accepted):
+    """After a long weekend. No option but an extension raises the deadline."""
+    at = now()
+    old = at - timedelta(days=3)
+    row = plant("a", "acme", "escalated", None, deadline=old, submit_by=old, recover_until=old, doubt=doubt)
+    stopped = replace(row.to_core(), accepted_at=old if accepted else None)
+    after = grant(stopped, option, blocking=True, table=None, look=timedelta(minutes=5), now=at)
+    Operation.objects.update(**Operation.from_core(after))
+    assert Operation.objects.get().state != "escalated"
+    assert (health()[0]["past_deadline"], health()[0]["without_next_step"]) == (0, 0)
+    Operation.objects.update(last_look=False)  # a worker uses the grant: its request is out
+    assert health()[0]["past_deadline"] == 0
 
 
 def test_what_waits_for_a_person_has_arrived(viewer):
@@ -490,18 +551,56 @@ def test_people_who_are_not_told(settings, problem):
 
 def test_a_failed_notice_of_a_decided_question_is_no_trouble(viewer, settings):
     """Nothing ever sends it again: it would be told for ever."""
+    settings.JOBTRACK = {"NOTIFIERS": {"mail": {"kind": "email", "to": ["ops@example.com"]}}}
     question = ask(plant("q", "acme", "succeeded", None), Reason.STALLED, now() - timedelta(hours=1), decided=True)
     Notice.objects.create(escalation=question, notifier="mail", turn=1, outcome=Notice.FAILED)
     assert health()[0]["notices_failed"] == 0
     assert "Notices that failed" not in bad_tiles(viewer)
 
 
+@pytest.mark.parametrize(
+    ("failed", "others", "told"),
+    [
+        (("mail", 1), [("mail", 2, Notice.SENT)], 0),  # the reminder got through
+        (("mail", 1), [("mail", 2, Notice.WAITING)], 1),
+        (("mail", 1), [("mail", 2, Notice.FAILED)], 2),
+        (("mail", 2), [("mail", 1, Notice.SENT)], 1),  # the reminder did not
+        (("mail", 1), [("chat", 2, Notice.SENT)], 1),  # that reached others
+        (("gone", 1), [], 0),  # a notifier that is no more
+        (("gone", 1), [("mail", 1, Notice.FAILED)], 1),
+    ],
+)
+def test_a_failed_notice_is_told_until_it_can_be_made_good(viewer, settings, failed, others, told):
+    mail, chat = ({"kind": "email", "to": [f"{name}@example.com"]} for name in ("ops", "chat"))
+    settings.JOBTRACK = {"NOTIFIERS": {"mail": mail, "chat": chat}}
+    at = now() - timedelta(hours=1)
+    question = ask(plant("q", "acme", "escalated", None), Reason.STALLED, at)
+    another = ask(plant("p", "acme", "escalated", None), Reason.STALLED, at)
+    Notice.objects.create(escalation=another, notifier=failed[0], turn=2, outcome=Notice.SENT)
+    for notifier, turn, outcome in [(*failed, Notice.FAILED), *others]:
+        Notice.objects.create(escalation=question, notifier=notifier, turn=turn, outcome=outcome)
+    assert health()[0]["notices_failed"] == told
+    assert ("notices_failed" in health()[0]["problems"]) is bool(told)
+    assert ("Notices that failed" in bad_tiles(viewer)) is bool(told)
+
+
+def test_counting_failed_notices_stops(settings, monkeypatch):
+    settings.JOBTRACK = {"NOTIFIERS": {"mail": {"kind": "email", "to": ["ops@example.com"]}}}
+    monkeypatch.setattr(read, "MOST", 3)
+    question = ask(plant("q", "acme", "escalated", None), Reason.STALLED, now())
+    for number, count in ((3, read.Bounded(count=3)), (4, read.Bounded(count=3, more=True))):
+        for turn in range(1, number + 1):
+            Notice.objects.get_or_create(escalation=question, notifier="mail", turn=turn, outcome=Notice.FAILED)
+        assert read.failed_notices("default") == count
+
+
 # --- plans ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.vendor("postgresql", "mysql")
-def test_plans_use_indexes_on_a_large_table(viewer):
+def test_plans_use_indexes_on_a_large_table(viewer, settings):
     """INV: no page reads a whole table. Tens of thousands of rows, with statistics."""
+    settings.JOBTRACK = {"NOTIFIERS": {"mail": {"kind": "email", "to": ["ops@example.com"]}}}
     plant("model", "acme", "succeeded", now() - timedelta(days=1))
     columns_ = [field.column for field in type(plant("x", "acme", "running", None))._meta.concrete_fields]
     copied = ", ".join(f"one.{name}" for name in columns_ if name not in ("id", "ended_at", "created_at"))
@@ -523,6 +622,14 @@ def test_plans_use_indexes_on_a_large_table(viewer):
             " SELECT id, provider, account, 'stalled', 2, '', true, 1, created_at, ended_at, 'close', 'x', 'x', '', ''"
             " FROM jobtrack_operation WHERE id <> 'x'"
         )
+        for turn, outcome in ((1, Notice.FAILED), (2, Notice.SENT)):
+            cursor.execute(
+                "INSERT INTO jobtrack_notice (escalation_id, notifier, turn, attempts, lease_owner, outcome, message_id,"
+                " last_error) SELECT id, 'mail', %s, 1, '', %s, '', '' FROM jobtrack_escalation",
+                [turn, outcome],
+            )
+    question = ask(plant("q", "acme", "escalated", None), Reason.STALLED, now())
+    Notice.objects.create(escalation=question, notifier="mail", turn=1, outcome=Notice.FAILED)
     analyze()
     day = figures.utc_day(now()) - timedelta(days=3)
     with CaptureQueriesContext(connection) as queries:

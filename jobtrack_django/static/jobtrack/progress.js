@@ -30,6 +30,7 @@ class Box {
     this.root = root;
     this.etag = null;
     this.failures = 0;
+    this.away = false; // whether the browser thinks that the network is away
     this.timer = null;
     this.asking = false;
     this.stopped = false;
@@ -63,7 +64,7 @@ class Box {
    *  still asks, but rarely. */
   disconnect() {
     if (this.stopped) return;
-    this.failures = Math.max(this.failures, 1);
+    this.away = true;
     this.notice(this.root.dataset.offline);
     this.due = Math.max(this.due, Date.now() + LONGEST_BACKOFF_S * 1000);
     this.arm();
@@ -71,12 +72,13 @@ class Box {
 
   resume() {
     if (this.stopped) return;
-    if (this.failures === 0) this.notice("");
+    if (this.failures === 0 && !this.away) this.notice("");
     this.arm(Math.random() * RETURN_JITTER_MS);
   }
 
   /** The network is back: our own backoff was for its absence, what the site asked for still holds. */
   reconnect() {
+    this.away = false;
     this.due = Math.min(this.due, this.floor);
     this.resume();
   }
@@ -119,6 +121,7 @@ class Box {
       this.draw(fresh);
     }
     this.failures = 0;
+    this.away = false;
     this.notice("");
     return { seconds: told ?? RARELY_S, told: true };
   }
@@ -126,7 +129,8 @@ class Box {
   failed(told) {
     this.failures += 1;
     this.notice(navigator.onLine ? this.root.dataset.trouble : this.root.dataset.offline);
-    return { seconds: Math.max(told ?? 0, backoff(this.failures)), told: told !== null };
+    const pause = this.away ? LONGEST_BACKOFF_S : backoff(this.failures);
+    return { seconds: Math.max(told ?? 0, pause), told: told !== null };
   }
 
   draw(fresh) {
