@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from django.db.models import BooleanField, Exists, ExpressionWrapper, OuterRef, Q, QuerySet
+from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from jobtrack.core.escalation import Risk
@@ -223,16 +223,23 @@ def beats(using: str, now: datetime) -> list[Beat]:
 def failed_notices(using: str) -> Bounded:
     """Notices that were given up, where somebody may not know that they are asked.
 
-    Nobody needs to be told once the question is decided, or the notifier is no more, or its reminder got through. If
-    there are more than ``MOST`` but for the reminders, so many of them are judged.
+    Nobody needs to be told once the question is decided, or the notifier is no more, or its reminder got through.
+    All notices of the oldest open questions are read: asked for the failed ones, a database may begin with all that
+    ever failed.
     """
-    notices, names = Notice.objects.using(using), list(conf.settings().notifiers)
-    same = {"escalation": OuterRef("escalation"), "notifier": OuterRef("notifier")}
-    failed = notices.filter(outcome=Notice.FAILED, notifier__in=names, escalation__decided_at__isnull=True)
-    # Told of each row, not filtered by: as a filter it could make the database read every notice that was sent.
-    told = failed.annotate(told=Exists(notices.filter(**same, turn__gt=OuterRef("turn"), outcome=Notice.SENT)))
-    read = list(told.order_by().values_list("told", flat=True)[: MOST + 1])
-    return Bounded(count=min(read.count(False), MOST), more=len(read) > MOST)
+    rows = Notice.objects.using(using).filter(escalation__decided_at__isnull=True).order_by("escalation__opened_at")
+    read = list(rows.values_list("escalation_id", "notifier", "turn", "outcome")[: MOST + 1])
+    names = conf.settings().notifiers
+    told: dict[tuple[int, str], int] = {}  # the last turn that got through
+    for question, name, turn, outcome in read:
+        if outcome == Notice.SENT:
+            told[question, name] = max(turn, told.get((question, name), 0))
+    failed = [
+        turn > told.get((question, name), 0)
+        for question, name, turn, outcome in read[:MOST]
+        if outcome == Notice.FAILED and name in names
+    ]
+    return Bounded(count=sum(failed), more=len(read) > MOST)
 
 
 def late_notices(using: str, now: datetime) -> Bounded:
