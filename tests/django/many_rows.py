@@ -8,6 +8,7 @@ from django.db import connection
 from django.utils import timezone
 
 from jobtrack_django.models import Escalation, Operation
+from tests.django.plans import analyze
 
 OPERATIONS = 30_000
 OPEN_EVERY = 3  # each third question is open
@@ -42,12 +43,7 @@ def plant(most: int = OPERATIONS) -> None:
             decided_at=f"CASE WHEN {opened} THEN NULL ELSE {before} END", open_blocking=f"CASE WHEN {opened} THEN {yes} ELSE NULL END",
             provider=_pick("acme-export", "openai-batch", "till", rare="rare"), reason=_pick("stalled", "unknown_state", "submission_unknown", "provider_failure"),
             risk="1 + i % 5 % 3")  # fmt: skip
-    with connection.cursor() as cursor:
-        if connection.vendor == "mysql":
-            cursor.execute("ANALYZE TABLE jobtrack_operation, jobtrack_escalation")
-            cursor.fetchall()
-        else:
-            cursor.execute("ANALYZE")
+    analyze()
 
 
 def _named(prefix: str) -> str:
