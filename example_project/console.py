@@ -19,8 +19,9 @@ MENDED = "success"
 
 
 def page(ledger: Ledger, wanted: str) -> Answer:
-    """The exports whose id, operation or reference is ``wanted``; all of them if it is empty."""
-    jobs = [job for job in ledger.newest() if not wanted or wanted in (job.id, job.operation, job.reference)]
+    """The exports with ``wanted`` in their id, operation or reference; all of them if it is empty."""
+    named = ((job, (job.id, job.operation, job.reference)) for job in ledger.newest())
+    jobs = [job for job, names in named if any(wanted in name for name in names)]
     return _html(_head(wanted) + _table(jobs[:MOST], wanted))
 
 
@@ -36,7 +37,7 @@ def no_such_job() -> Answer:
 
 def _head(wanted: str) -> str:
     return (
-        '<form action="/console"><label for="q">Id of an export or of an operation, or a reference</label> '
+        '<form action="/console"><label for="q">Part of the id of an export or of an operation, or of a reference</label> '
         f'<input id="q" name="q" size="50" value="{escape(wanted)}"> <button>Search</button></form>'
     )
 

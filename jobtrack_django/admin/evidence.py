@@ -54,6 +54,7 @@ def evidence(model_admin: EscalationAdmin, request: HttpRequest, runtime: Runtim
         "opened": Moment.of(escalation.opened_at, now),
         "nobody": _if_nobody_acts(escalation, choices, now),
         "proposed": None if answer else _proposed(runtime, escalation, request, now),
+        "asked_again": _asked_again(escalation) if answer else None,
         "told": [_told(notice, now) for notice in _notices(escalation)],
         "buttons": [choice for choice in choices if choice.refusal is None],
         "refused_choices": [choice for choice in choices if choice.refusal is not None and choice.fits],
@@ -78,6 +79,12 @@ def _answered(answer: Escalation | None, request: HttpRequest, now: datetime) ->
         "answer_why": sentences.reason(answer.actor, answer.actor_reason) if answer else "",
         "decided": Moment.of(answer.decided_at if answer else None, now),
     }
+
+
+def _asked_again(escalation: Escalation) -> Escalation | None:
+    """The newest other question about the same operation that is open; None: nothing is asked any more."""
+    rows = Escalation.objects.using(conf.settings().database).open().filter(operation_id=escalation.operation_id)
+    return rows.exclude(pk=escalation.pk).select_related("operation").order_by("-pk").first()
 
 
 def _name(request: HttpRequest) -> str:

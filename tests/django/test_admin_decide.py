@@ -109,6 +109,17 @@ def test_an_unlisted_state_costs_one_request_and_the_mended_table_finishes_the_o
     assert [entry["table"]["revision"] for entry in events] == [2, 2, 3, 3]
 
 
+def test_a_decided_question_leads_to_the_next_one_about_its_operation(jobtrack: Rehearsal, ann):
+    client, escalation = logged_in(ann), asks(jobtrack, PAUSED)
+    post(client, escalation, "look_again")
+    assert "Another question" not in read(client.get(question_url(escalation))).text
+    jobtrack.run_due()  # the provider says the same again
+    further = Escalation.objects.open().get()
+    page = read(client.get(question_url(escalation)))
+    assert "Another question about this operation is open: unknown state (operation" in page.text
+    assert f'href="{question_url(further)}"' in page.html
+
+
 def test_the_audit_names_no_right_that_a_person_does_not_have(jobtrack: Rehearsal, monkeypatch):
     """INV-28: a rule of the site's own lets them, not Django's permission."""
     monkeypatch.setattr(EscalationAdmin, "has_option_permission", lambda *_: True)
