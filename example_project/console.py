@@ -37,7 +37,7 @@ def no_such_job() -> Answer:
 
 def _head(wanted: str) -> str:
     return (
-        '<form action="/console"><label for="q">Part of the id of an export or of an operation, or of a reference</label> '
+        '<form action="/console"><label for="q">Id of an export or operation, a reference, or part of one</label> '
         f'<input id="q" name="q" size="50" value="{escape(wanted)}"> <button>Search</button></form>'
     )
 
