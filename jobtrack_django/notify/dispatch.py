@@ -119,7 +119,9 @@ def _take(using: str, free: QuerySet[Notice], owner: str) -> str:
 def _send(using: str, name: str, notifier: NotifierSettings, owner: str, message_id: str) -> int:
     mine = _due(using).filter(notifier=name, lease_owner=owner)
     total = mine.count()
-    urgent = mine.select_related("escalation__operation").order_by("escalation__risk", "escalation__opened_at")
+    urgent = mine.select_related("escalation__operation").order_by(
+        "escalation__risk", "escalation__opened_at", "escalation_id"
+    )
     shown, now = list(urgent[:MOST_LISTED]), DjangoStore(using).now()
     try:
         with override(django_settings.LANGUAGE_CODE):

@@ -56,7 +56,7 @@ def free(sentence: Sentence) -> list[str]:
 
 
 @pytest.mark.parametrize("sentence", SENTENCES, ids=repr)
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.data())
 def test_it_reads_what_it_said(sentence: Sentence, data: st.DataObject) -> None:
     """A free field may hold words of the sentence itself; then it is read otherwise, and says the same again."""

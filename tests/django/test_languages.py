@@ -32,7 +32,11 @@ from jobtrack_django.testing import Rehearsal
 from tests.django.admin_pages import DENIED, PAUSED, RUNNING, SITE, asks, decide_url, person, question_url
 from tests.django.bulk_pages import LIST, ask_many, choose, hidden
 
-pytestmark = [pytest.mark.database, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.database,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.vendor("sqlite"),  # texts are the same on every database
+]
 
 TOOL = Path(__file__).parents[2] / "scripts" / "messages"
 LANGUAGES = ["de", "es", "fr", "pt-br", "zh-hans"]
