@@ -20,7 +20,7 @@ from django.db import IntegrityError, connections, transaction
 from django.db.models import Exists, F, OuterRef, ProtectedError, Q, QuerySet, RestrictedError
 from django.db.models.functions import Coalesce
 
-from jobtrack.core.operation import TERMINAL, OperationState
+from jobtrack.core.operation import OPEN_STATES, TERMINAL
 from jobtrack_django import conf
 from jobtrack_django.audit_export import signing_key
 from jobtrack_django.fields import DatabaseNow
@@ -47,8 +47,6 @@ BOUND = 100_000
 
 _ENTRIES = 20_000
 """Most audit entries of one batch, unless a single operation has more."""
-
-_OPEN = tuple(state for state in OperationState if state not in TERMINAL)
 
 _HELD = (ProtectedError, RestrictedError, IntegrityError)
 """A row of the site points at an operation, and must not lose it."""
@@ -156,7 +154,7 @@ def _date_ends(using: str, most: int) -> None:
     found = undated = rows.filter(state__in=TERMINAL)
     if connections[using].vendor == "mysql":
         # There the rows of all open operations would be read, from all over the disk: here two indexes are compared.
-        found = rows.filter(~Exists(Operation.objects.using(using).filter(pk=OuterRef("pk"), state__in=_OPEN)))
+        found = rows.filter(~Exists(Operation.objects.using(using).filter(pk=OuterRef("pk"), state__in=OPEN_STATES)))
     while keys := list(found.values_list("pk", flat=True)[:most]):
         seen = Coalesce(F("observed_at"), F("accepted_at"), F("created_at"))
         undated.filter(pk__in=keys).update(ended_at=seen)

@@ -28,6 +28,7 @@ _S = OperationState
 
 TERMINAL: frozenset[OperationState] = frozenset({_S.SUCCEEDED, _S.FAILED, _S.CANCELLED, _S.EXPIRED, _S.ABANDONED})
 """States that are never left (R-END-1, INV-07)."""
+OPEN_STATES: tuple[OperationState, ...] = tuple(state for state in OperationState if state not in TERMINAL)
 
 TRANSITIONS: Mapping[OperationState, frozenset[OperationState]] = MappingProxyType(
     {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -15,13 +16,13 @@ from jobtrack.stores.memory_notices import MemoryNotices
 
 
 @dataclass(slots=True)
-class MemoryQuestions(MemoryNotices):
+class MemoryQuestions(MemoryNotices, ABC):
     """Questions over a dictionary, under the same lock."""
 
     escalations: dict[str, Escalation] = field(default_factory=dict)
 
-    def _append(self, operation_id: str, entry: Mapping[str, Any]) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _append(self, operation_id: str, entry: Mapping[str, Any]) -> None: ...
 
     def _ask(self, operation_id: str, question: Question) -> None:
         for escalation in self.open_escalations(operation_id):

@@ -13,7 +13,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from jobtrack.core.escalation import Risk
-from jobtrack.core.operation import TERMINAL, OperationState
+from jobtrack.core.operation import OPEN_STATES, OperationState
 from jobtrack_django import conf
 from jobtrack_django.models import AccountGate, Escalation, Heartbeat, Notice, Operation
 from jobtrack_django.store import DjangoStore
@@ -36,8 +36,6 @@ at, and its worker may die in that look."""
 
 AGES: Final = tuple(timedelta(hours=hours) for hours in (1, 8, 24, 168))
 """Questions are sorted by how long they wait: bounds between the columns."""
-
-OPEN_STATES: Final = tuple(state for state in OperationState if state not in TERMINAL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -446,7 +446,10 @@ def test_a_name_that_no_file_can_have_is_a_sentence(command: tuple[str, ...]) ->
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (2, "Error: File name too long.")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+on_a_full_disk = pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
+
+
+@on_a_full_disk
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("said", ["check", "--help", "--version"])
 def test_a_full_disk_is_a_sentence(said: str, unbuffered: str) -> None:
@@ -463,7 +466,7 @@ def test_a_full_disk_is_a_sentence(said: str, unbuffered: str) -> None:
     assert (ended.returncode, ended.stderr.splitlines()) == (2, ["Error: No space left on device."])
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@on_a_full_disk
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_where_nothing_can_be_said_the_exit_code_still_tells(unbuffered: str) -> None:
     with Path("/dev/full").open("w") as full:
